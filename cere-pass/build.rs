@@ -2,9 +2,10 @@
 
 use std::process::Command;
 
-const SOURCES: [&str; 15] = [
+const SOURCES: [&str; 16] = [
     "src/shim.cpp",
     "src/extract.cpp",
+    "src/functions.cpp",
     "src/stack.cpp",
     "src/short.cpp",
     "src/nested.cpp",

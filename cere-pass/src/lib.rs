@@ -10,6 +10,7 @@ mod bind;
 mod bridge;
 mod captured;
 mod error;
+mod functions;
 mod ir;
 mod labels;
 mod lost;

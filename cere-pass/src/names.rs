@@ -30,10 +30,32 @@ pub fn place(location: LLVMMetadataRef, directory: &Path) -> Option<(PathBuf, u3
     if location.is_null() {
         return None;
     }
-    // SAFETY: a DILocation; its strings live as long as the module's context.
+    // SAFETY: a DILocation.
     unsafe {
-        let file = LLVMDIScopeGetFile(LLVMDILocationGetScope(location));
         let line = LLVMDILocationGetLine(location);
+        in_file(LLVMDILocationGetScope(location), line, directory)
+    }
+}
+
+/// File (absolute) and line of a function's definition; `None` without debug information.
+pub fn definition(function: LLVMValueRef, directory: &Path) -> Option<(PathBuf, u32)> {
+    // SAFETY: the function is live; a DISubprogram is a scope.
+    unsafe {
+        let subprogram = LLVMGetSubprogram(function);
+        if subprogram.is_null() {
+            return None;
+        }
+        let line = LLVMDISubprogramGetLine(subprogram);
+        in_file(subprogram, line, directory)
+    }
+}
+
+/// # Safety
+/// `scope` is a live DIScope.
+unsafe fn in_file(scope: LLVMMetadataRef, line: u32, directory: &Path) -> Option<(PathBuf, u32)> {
+    // SAFETY: a live scope; its strings live as long as the module's context.
+    unsafe {
+        let file = LLVMDIScopeGetFile(scope);
         if file.is_null() {
             return None;
         }

@@ -164,17 +164,21 @@ class Nest {
   // The function is called in loops alone: it holds no time loop, and a call that not each step comes to reports an
   // error.
   const bool Repeated;
+  // Where the function returns.
+  SmallVector<const BasicBlock *, 4> Returns;
 
-  // Whether each step of the loop comes to the block, or to a loop that holds it.
-  bool inEachStep(const BasicBlock *BB, const Loop &L) const {
-    for (const Loop *At = LI.getLoopFor(BB);; At = At->getParentLoop()) {
+  // Whether each step of the loop, each call of the function if that is null, comes to the block, or to a loop that
+  // holds it.
+  bool inEachStep(const BasicBlock *BB, const Loop *L) const {
+    for (const Loop *At = LI.getLoopFor(BB); At; At = At->getParentLoop()) {
       const BasicBlock *Latch = At->getLoopLatch();
       if (!Latch || !DT.dominates(BB, Latch))
         return false;
-      if (At == &L)
+      if (At == L)
         return true;
       BB = At->getHeader();
     }
+    return all_of(Returns, [&](const BasicBlock *Return) { return DT.dominates(BB, Return); });
   }
 
   // What the loop's calls lead to.
@@ -189,9 +193,10 @@ class Nest {
     bool hasKnown() const { return All.test(InputOutput) || All.test(Messages); }
   };
 
-  Outward outward(const Loop &L) {
+  // Of the blocks of the loop, or of the function if that is null.
+  template <typename Range> Outward outward(Range &&All, const Loop *L) {
     Outward Here;
-    for (const BasicBlock *BB : L.blocks())
+    for (const BasicBlock *BB : All)
       for (const Instruction &I : *BB)
         if (const auto *Call = dyn_cast<CallBase>(&I))
           if (Families Of = Calls.families(*Call, TLI, true); !Of.empty()) {
@@ -217,9 +222,9 @@ public:
 
   // A loop inside is a region where it communicates less than the loop around it: it may be captured though that cannot
   // be. One without further loops inside is short more often: there `Often` the loop around it has to communicate.
-  void look(const Loop &L, const Families &Around, bool Often) {
-    for (const Loop *Inner : L) {
-      const Outward Here = outward(*Inner);
+  template <typename Range> void look(const Range &Loops, const Families &Around, bool Often) {
+    for (const Loop *Inner : Loops) {
+      const Outward Here = outward(Inner->blocks(), Inner);
       const bool Less = Around.contains(Here.Sure) && Here.Sure != Around && (Often || !Inner->isInnermost());
       const bool Region = Less && worthProbe(*Inner, LI, SE);
       if (Region)
@@ -229,9 +234,19 @@ public:
     }
   }
 
-  void look(const Loop &L) {
-    if (const Outward Here = outward(L); !Here.All.empty())
-      look(L, Here.All, !Here.EachStep.empty() || Here.hasKnown());
+  void look(const Loop &L) { lookInside(outward(L.blocks(), &L), L); }
+
+  void look(const Function &F) {
+    for (const BasicBlock &BB : F)
+      if (isa<ReturnInst>(BB.getTerminator()))
+        Returns.push_back(&BB);
+    lookInside(outward(map_range(F, [](const BasicBlock &BB) { return &BB; }), nullptr), LI);
+  }
+
+private:
+  template <typename Range> void lookInside(const Outward &Here, const Range &Loops) {
+    if (!Here.All.empty())
+      look(Loops, Here.All, !Here.EachStep.empty() || Here.hasKnown());
   }
 };
 } // namespace
@@ -242,25 +257,32 @@ extern "C" {
 void *cere_reach(LLVMModuleRef M) { return new Reach(*unwrap(M)); }
 void cere_forget_reach(void *Calls) { delete static_cast<Reach *>(Calls); }
 
-// Loops inside the loop with this header, by header, in program order: those that are worth a region, because the loop
-// around them may communicate; without `Calls` all that are inside it directly. `Repeated`: the function is called in
-// loops alone.
+// Loops inside the loop with this header, or in the function if that is null, by header, in program order: those that
+// are worth a region, because what is around them may communicate; without `Calls` all that are inside it directly.
+// `Repeated`: the function is called in loops alone.
 size_t cere_loops_inside(LLVMValueRef Fn, LLVMBasicBlockRef Header, void *Calls, bool Repeated,
                          LLVMBasicBlockRef *Headers, LLVMMetadataRef *Locations, size_t Room) {
   Function &F = *unwrap<Function>(Fn);
   DominatorTree DT(F);
   LoopInfo LI(DT);
-  const Loop *L = loopAt(LI, unwrap(Header));
-  if (!L || L->isInnermost())
+  const Loop *L = Header ? loopAt(LI, unwrap(Header)) : nullptr;
+  if (Header && (!L || L->isInnermost()))
     return 0;
-  SmallPtrSet<const Loop *, 8> Found(L->begin(), L->end());
+  SmallPtrSet<const Loop *, 8> Found;
+  if (L)
+    Found.insert_range(*L);
+  else
+    Found.insert_range(LI);
   if (Calls) {
     TargetLibraryInfoImpl Impl(F.getParent()->getTargetTriple());
     TargetLibraryInfo TLI(Impl, &F);
     AssumptionCache AC(F);
     ScalarEvolution SE(F, TLI, AC, DT, LI);
     Nest Inside(*static_cast<Reach *>(Calls), TLI, DT, LI, SE, Repeated);
-    Inside.look(*L);
+    if (L)
+      Inside.look(*L);
+    else
+      Inside.look(F);
     Found = Inside.Found;
   }
   size_t Count = 0;

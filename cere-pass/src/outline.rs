@@ -1,4 +1,4 @@
-//! Turns loops and parallel regions into functions.
+//! Turns loops, parallel regions and the bodies of chosen functions into functions of their own.
 
 use crate::error::{PassError, Result};
 use crate::places::{Place, Survey, text};
@@ -7,21 +7,23 @@ use cere_format::build::{CompileCommand, Language, LiveIn, Region};
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 use llvm_sys::{LLVMLinkage, LLVMOpcode};
+use std::collections::HashSet;
 use std::ffi::CStr;
 use std::path::Path;
 use std::ptr::null_mut;
 
-/// Outlines every parallel region, every outermost loop of the module and loops inside those that may communicate, each with a
-/// probe that names `marker` as its unit.
+/// Outlines every parallel region, the functions whose symbols are `chosen`, every outermost loop of the others and loops inside
+/// what may communicate, each with a probe that names `marker` as its unit.
 pub fn all(
     module: LLVMModuleRef,
     marker: LLVMValueRef,
     command: &CompileCommand,
     source: &Path,
     language: Language,
+    chosen: &HashSet<String>,
 ) -> Result<Vec<Region>> {
     let mut regions = Vec::<Region>::new();
-    let survey = Survey::of(module, command, source);
+    let survey = Survey::of(module, command, source, chosen);
     let cxx = language == Language::Cxx;
     for function in ir::functions(module) {
         // SAFETY: the function is live.
@@ -68,7 +70,7 @@ fn outline_regions(
     unsafe {
         let unwinds = wanted.iter().any(|&(place, _)| match place {
             Place::Loop { header, .. } => shim::cere_has_invoke(function, header),
-            Place::Fork(_) => false,
+            Place::Fork(_) | Place::Function => false,
         });
         if unwinds {
             for &(place, _) in wanted {
@@ -79,18 +81,23 @@ fn outline_regions(
             shim::cere_number_types(function);
         }
         let mut outlined = Vec::new();
+        // Where the rest of the function is: a chosen one's moves last.
+        let mut body = function;
         for &(place, at) in wanted {
             if let Some(new) = outline_region(module, function, place, &mut regions[at]) {
                 check(&regions[at], &[function, new])?;
                 outlined.push((place, new, at));
+                if place == Place::Function {
+                    body = new;
+                }
             }
         }
         if unwinds {
-            resume_by_call(module, function);
+            resume_by_call(module, body);
             let context = LLVMGetModuleContext(module);
-            ir::add_enum(context, function, "noinline");
-            ir::remove_enum(function, "inlinehint");
-            ir::set_string(context, function, OWN_FRAME, "true");
+            ir::add_enum(context, body, "noinline");
+            ir::remove_enum(body, "inlinehint");
+            ir::set_string(context, body, OWN_FRAME, "true");
         }
         for &(_, new, _) in &outlined {
             shim::cere_note_captures(new);
@@ -103,7 +110,12 @@ fn outline_regions(
         }
         for &(_, new, at) in &outlined {
             probe::add(module, new, marker, &regions[at], cxx);
-            check(&regions[at], &[function, new])?;
+            check(&regions[at], &[function, body, new])?;
+        }
+        if body != function {
+            for &(_, part, _) in &outlined {
+                shim::cere_join_recursion(function, body, part);
+            }
         }
     }
     Ok(())
@@ -146,6 +158,7 @@ unsafe fn outline_region(
                 shim::cere_outline(function, header, &mut inputs, &mut exits, &mut reason)
             }
             Place::Fork(call) => shim::cere_outline_fork(call, &mut inputs, &mut reason),
+            Place::Function => shim::cere_outline_function(function, &mut inputs),
         };
         region.exits = exits as u32;
         if outlined.is_null() {

@@ -7,7 +7,7 @@ use llvm_sys::debuginfo::LLVMInstructionGetDebugLoc;
 use llvm_sys::prelude::*;
 use std::collections::HashSet;
 use std::ffi::CStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
 
 /// What becomes a region.
@@ -22,6 +22,8 @@ pub enum Place {
     },
     /// This call, which forks a team.
     Fork(LLVMValueRef),
+    /// All of the function.
+    Function,
 }
 
 /// What a module's calls lead to.
@@ -48,16 +50,24 @@ pub struct Survey<'a> {
     /// Functions whose calls are all in loops; the second: and that nothing else can call.
     in_loops: [HashSet<LLVMValueRef>; 2],
     reach: Reach,
+    /// Symbols of the functions that are to be regions as a whole.
+    chosen: &'a HashSet<String>,
 }
 
 impl<'a> Survey<'a> {
     /// Looks at the module.
-    pub fn of(module: LLVMModuleRef, command: &'a CompileCommand, source: &'a Path) -> Self {
+    pub fn of(
+        module: LLVMModuleRef,
+        command: &'a CompileCommand,
+        source: &'a Path,
+        chosen: &'a HashSet<String>,
+    ) -> Self {
         Self {
             command,
             source,
             in_loops: [false, true].map(|closed| called_in_loops(module, closed)),
             reach: Reach::of(module),
+            chosen,
         }
     }
 
@@ -67,19 +77,12 @@ impl<'a> Survey<'a> {
         // SAFETY: the function is live.
         let parallel = unsafe { shim::cere_in_parallel(function) };
         let first = regions.len();
-        let mut places = outermost(function);
-        if !parallel {
-            for (place, _) in places.clone() {
-                places.extend(inside(function, place, Some(self)));
-            }
-        }
+        let mut places = self.places(function, parallel, first as u32);
         let mut at = 0;
         while let Some(&(place, location)) = places.get(at) {
             let region = self.region(function, parallel, place, location, regions);
             if !parallel && self.command.split.iter().any(|s| s.is(&region)) {
-                let mut more = inside(function, place, None);
-                more.retain(|(place, _)| places.iter().all(|(other, _)| other != place));
-                places.extend(more);
+                add(&mut places, inside(function, place, None));
             }
             regions.push(region);
             at += 1;
@@ -100,8 +103,39 @@ impl<'a> Survey<'a> {
         wanted.sort_by_key(|(place, _)| match place {
             Place::Fork(_) => 0,
             Place::Loop { depth, .. } => u32::MAX - depth,
+            Place::Function => u32::MAX,
         });
         wanted
+    }
+
+    /// The places of a function whose first region is to have the index `next`: of a chosen one itself and what is inside, else, or
+    /// where it is refused, the outermost ones and what is inside those.
+    fn places(
+        &self,
+        function: LLVMValueRef,
+        parallel: bool,
+        next: u32,
+    ) -> Vec<(Place, LLVMMetadataRef)> {
+        let mut places = Vec::new();
+        let mut whole = false;
+        if self.chosen.contains(&ir::name(function)) {
+            places.push((Place::Function, null_mut()));
+            places.extend(forks(function));
+            if !parallel {
+                places.extend(inside(function, Place::Function, Some(self)));
+            }
+            let refused = refusal(function, parallel, Place::Function).is_some();
+            whole = !refused && self.command.skip.iter().all(|skip| skip.index != next);
+        }
+        if !whole {
+            add(&mut places, outermost(function));
+            for (place, _) in places.clone() {
+                if !parallel && place != Place::Function {
+                    add(&mut places, inside(function, place, Some(self)));
+                }
+            }
+        }
+        places
     }
 
     /// The next region after `regions`, which are of the same unit.
@@ -113,11 +147,17 @@ impl<'a> Survey<'a> {
         location: LLVMMetadataRef,
         regions: &[Region],
     ) -> Region {
-        let mut region = describe(function, location, self.command, self.source);
+        let directory = &self.command.directory;
+        let at = match place {
+            Place::Function => names::definition(function, directory),
+            Place::Loop { .. } | Place::Fork(_) => names::place(location, directory),
+        };
+        let mut region = describe(function, at.unwrap_or_else(|| (self.source.to_owned(), 0)));
         region.index = regions.len() as u32;
         region.kind = match place {
             Place::Loop { .. } => RegionKind::Loop,
             Place::Fork(_) => RegionKind::Parallel,
+            Place::Function => RegionKind::Function,
         };
         let same = |r: &&Region| {
             (&r.function, &r.file, r.line) == (&region.function, &region.file, region.line)
@@ -166,7 +206,16 @@ impl Place {
     fn header(self) -> Option<LLVMBasicBlockRef> {
         match self {
             Self::Loop { header, .. } => Some(header),
-            Self::Fork(_) => None,
+            Self::Fork(_) | Self::Function => None,
+        }
+    }
+}
+
+/// Adds those of `more` that are not there.
+fn add(places: &mut Vec<(Place, LLVMMetadataRef)>, more: Vec<(Place, LLVMMetadataRef)>) {
+    for new in more {
+        if places.iter().all(|(other, _)| *other != new.0) {
+            places.push(new);
         }
     }
 }
@@ -174,11 +223,13 @@ impl Place {
 /// Why a place cannot be outlined, as far as is known before it is tried.
 fn refusal(function: LLVMValueRef, parallel: bool, place: Place) -> Option<String> {
     match place {
-        Place::Loop { .. } if parallel => Some(IN_PARALLEL.to_owned()),
+        Place::Loop { .. } | Place::Function if parallel => Some(IN_PARALLEL.to_owned()),
         // SAFETY: function and header are live; the shim returns null or a string literal.
         Place::Loop { header, depth } => unsafe {
             text(shim::cere_refusal(function, header, depth > 1))
         },
+        // SAFETY: the function is live; the shim returns null or a string literal.
+        Place::Function => unsafe { text(shim::cere_refuse_function(function)) },
         Place::Fork(_) => None,
     }
 }
@@ -199,14 +250,7 @@ fn filled<T>(fill: impl Fn(*mut *mut T, usize) -> usize) -> Vec<*mut T> {
 
 const IN_PARALLEL: &str = "it runs within a parallel region, which is a region itself";
 
-fn describe(
-    function: LLVMValueRef,
-    location: LLVMMetadataRef,
-    command: &CompileCommand,
-    source: &Path,
-) -> Region {
-    let (file, line) =
-        names::place(location, &command.directory).unwrap_or_else(|| (source.to_owned(), 0));
+fn describe(function: LLVMValueRef, (file, line): (PathBuf, u32)) -> Region {
     Region {
         kind: RegionKind::default(),
         index: 0,
@@ -238,17 +282,21 @@ pub unsafe fn text(literal: *const libc::c_char) -> Option<String> {
 
 /// Parallel regions first: a loop may hold some.
 fn outermost(function: LLVMValueRef) -> Vec<(Place, LLVMMetadataRef)> {
-    // SAFETY: the shim writes at most `room` entries and returns how many there are.
-    unsafe {
-        let forks = filled(|to, room| shim::cere_forks(function, to, room));
-        let forks = forks
-            .into_iter()
-            .map(|call| (Place::Fork(call), LLVMInstructionGetDebugLoc(call)));
-        let loops = loops(1, |headers, locations, room| {
-            shim::cere_loops(function, headers, locations, room)
-        });
-        forks.chain(loops).collect()
-    }
+    let mut places = forks(function);
+    places.extend(loops(1, |headers, locations, room| {
+        // SAFETY: the function is live; the shim writes at most `room` entries and returns how many there are.
+        unsafe { shim::cere_loops(function, headers, locations, room) }
+    }));
+    places
+}
+
+/// The calls that fork a team.
+fn forks(function: LLVMValueRef) -> Vec<(Place, LLVMMetadataRef)> {
+    // SAFETY: the function is live; the shim writes at most `room` entries and returns how many there are.
+    let calls = filled(|to, room| unsafe { shim::cere_forks(function, to, room) });
+    // SAFETY: the calls are live.
+    let place = |call| unsafe { (Place::Fork(call), LLVMInstructionGetDebugLoc(call)) };
+    calls.into_iter().map(place).collect()
 }
 
 /// Loops inside a place: of a module those that are worth a region, else all that are inside it directly.
@@ -257,8 +305,10 @@ fn inside(
     place: Place,
     of: Option<&Survey>,
 ) -> Vec<(Place, LLVMMetadataRef)> {
-    let Place::Loop { header, .. } = place else {
-        return Vec::new();
+    let header = match place {
+        Place::Loop { header, .. } => header,
+        Place::Function => null_mut(),
+        Place::Fork(_) => return Vec::new(),
     };
     let calls = of.map_or(null_mut(), |survey| survey.reach.0);
     let repeated = of.is_some_and(|survey| survey.in_loops[1].contains(&function));

@@ -64,6 +64,7 @@ pub unsafe fn add(
         let kind = match region.kind {
             RegionKind::Loop => KIND_LOOP,
             RegionKind::Parallel => KIND_PARALLEL,
+            RegionKind::Function => KIND_FUNCTION,
         };
         let descriptor = build.descriptor(marker, size, invoke, kind);
         let probed = build.probed(descriptor, invoke);

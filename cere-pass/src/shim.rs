@@ -70,6 +70,9 @@ unsafe extern "C" {
         inputs: *mut size_t,
         reason: *mut *const c_char,
     ) -> LLVMValueRef;
+    pub fn cere_refuse_function(function: LLVMValueRef) -> *const c_char;
+    pub fn cere_outline_function(function: LLVMValueRef, inputs: *mut size_t) -> LLVMValueRef;
+    pub fn cere_join_recursion(function: LLVMValueRef, body: LLVMValueRef, part: LLVMValueRef);
     pub fn cere_return_results(outlined: LLVMValueRef, inputs: *mut size_t) -> LLVMValueRef;
     pub fn cere_note_captures(outlined: LLVMValueRef);
     pub fn cere_note_arguments(outlined: LLVMValueRef);

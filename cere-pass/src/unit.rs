@@ -1,7 +1,7 @@
 //! The unit's record, its id and the marker in its object.
 
 use crate::error::{PassError, Result};
-use crate::{ir, labels, names, outline, runtime, shim, sources};
+use crate::{functions, ir, labels, names, outline, runtime, shim, sources};
 use cere_format::abi::*;
 use cere_format::build::{BUILD_VERSION, CompileCommand, Language, Unit};
 use cere_format::hexadecimal;
@@ -29,12 +29,15 @@ pub fn instrument(
     for function in ir::functions(module) {
         ir::remove_enum(function, "optnone");
     }
-    canonicalise(module, optimize)?;
+    // Before the inliner drops some.
+    let functions = functions::defined(module);
+    let chosen = functions::chosen(module, &command, &functions);
+    canonicalise(module, optimize, &chosen)?;
     show_constants(module);
     let source = source(module, &command);
     let marker = marker(module);
     let language = language(&source, &command);
-    let regions = outline::all(module, marker, &command, &source, language)?;
+    let regions = outline::all(module, marker, &command, &source, language, &chosen)?;
     labels::list(module);
     if let Some(short) = &mut command.short {
         short.retain(|s| regions.iter().any(|region| s.is(region)));
@@ -44,6 +47,9 @@ pub fn instrument(
         .retain(|s| regions.iter().any(|region| s.is(region)));
     // `cere asm` shows lines all the same; nothing that is run is made of this.
     let lines = (!command.debug).then(|| bitcode(module));
+    command
+        .functions
+        .retain(|pattern| functions.iter().any(|f| f.is_named_by(pattern)));
     if !command.debug {
         // SAFETY: the module is live.
         unsafe { LLVMStripModuleDebugInfo(module) };
@@ -58,6 +64,7 @@ pub fn instrument(
         language,
         source,
         regions,
+        functions,
         defines: defines(module),
         needs: needs(module),
         optional: needs(module),
@@ -130,9 +137,9 @@ unsafe fn name_text(ident: LLVMValueRef) {
 
 /// What the source wants inlined always is no function of its own: its loops belong to the callers, whose
 /// constants they are often written for. With optimisation, small functions without regions (accessors,
-/// operators) are inlined as well: otherwise the objects that they work on are in memory when the loop is
-/// outlined, and stay there.
-fn canonicalise(module: LLVMModuleRef, optimize: bool) -> Result<()> {
+/// operators) are inlined as well, but for `chosen` ones: otherwise the objects that they work on are in memory when the
+/// loop is outlined, and stay there.
+fn canonicalise(module: LLVMModuleRef, optimize: bool, chosen: &HashSet<String>) -> Result<()> {
     if !optimize {
         return run(module, c"always-inline,function(loop-simplify,lcssa)");
     }
@@ -145,7 +152,8 @@ fn canonicalise(module: LLVMModuleRef, optimize: bool) -> Result<()> {
     // By name: the inliner may delete functions.
     let mut kept = HashSet::new();
     for function in ir::functions(module) {
-        if outline::has_regions(function) && !ir::has_enum(function, "noinline") {
+        let region = outline::has_regions(function) || chosen.contains(&ir::name(function));
+        if region && !ir::has_enum(function, "noinline") {
             ir::add_enum(context, function, "noinline");
             kept.insert(ir::name(function));
         }

@@ -14,6 +14,7 @@
 //! | `refused: GLOB ~ text` | the capture of these regions is refused with a reason that contains `text` | |
 //! | `loop-refused: GLOB ~ text` | these loops are not outlined, with that reason | |
 //! | `short-loops: refused` | loops that are too short for a probe stay in place; all are outlined if it is missing | |
+//! | `functions: GLOB` | these functions are regions as a whole; may be given several times | none |
 //! | `regions: 3` | number of outlined regions | not checked |
 //! | `codelets: 3` | minimum number of codelets | 1 |
 //! | `other-code: GLOB ~ why` | the machine code of these is not identical, for this reason | |
@@ -80,6 +81,8 @@ pub struct Directives {
     pub loop_refused: Vec<Expectation>,
     /// Whether loops that are too short for a probe stay in place.
     pub short_loops: bool,
+    /// Names and globs of functions that are regions as a whole.
+    pub functions: Vec<String>,
     /// Number of outlined regions.
     pub regions: Option<usize>,
     /// Minimum number of codelets.
@@ -146,6 +149,7 @@ impl Directives {
             "refused" => self.refused.push(expectation(value)?),
             "loop-refused" => self.loop_refused.push(expectation(value)?),
             "short-loops" if value == "refused" => self.short_loops = true,
+            "functions" => self.functions.push(value.to_owned()),
             "regions" => self.regions = Some(value.parse()?),
             "codelets" => self.codelets = value.parse()?,
             "threads" => self.threads = numbers(value)?,

@@ -236,6 +236,9 @@ impl Study<'_> {
         if !self.directives.short_loops {
             command.arg("--all-loops");
         }
+        for pattern in &self.directives.functions {
+            command.args(["--functions", pattern]);
+        }
         command.args(["--", "sh", "-ec", &self.script()]);
         self.built(self.directory, &mut command)
     }

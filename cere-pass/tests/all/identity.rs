@@ -140,8 +140,8 @@ fn rebuild(place: &Place, built: &Built, flags: &[&str]) -> std::path::PathBuf {
 
 fn identical(name: &str, levels: &[&[&str]], fortran: &[&str]) {
     let mut different = Vec::new();
-    for flags in levels {
-        let place = Place::new();
+    let places = [Place::new as fn() -> Place, Place::choosing];
+    for (flags, place) in levels.iter().flat_map(|f| places.map(|p| (f, p()))) {
         let built = place.instrumented(&program(name), flags);
         let flags = [flags, fortran].concat();
         let again = regions(&rebuild(&place, &built, &flags), "cere.u0.");

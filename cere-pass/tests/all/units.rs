@@ -2,7 +2,10 @@
 
 use crate::common;
 
-use cere_format::build::{CompileCommand, ENV_COMMAND, Language, Region, RuntimeWord, SkippedLoop};
+use cere_format::build::{
+    CompileCommand, DefinedFunction, ENV_COMMAND, Language, Region, RegionKind, RuntimeWord,
+    SkippedLoop,
+};
 use common::{Place, plugin, program, run};
 use std::collections::HashSet;
 use std::path::Path;
@@ -44,6 +47,36 @@ fn the_record_names_regions_in_the_source_s_terms() {
     assert!(!refused[0].outlined && refused[0].live_ins.is_empty());
     assert!(unit.defines.contains(&"dispatch".into()));
     assert!(!unit.defines.iter().any(|name| name.starts_with("cere.")));
+}
+
+#[test]
+fn a_chosen_function_takes_the_place_of_its_loops() {
+    let source = program("names.cpp");
+    let unit = Place::choosing().instrumented(&source, &["-O2"]).unit;
+    assert_eq!(unit.command.functions, ["*"]);
+    let step = find(&unit.regions, "field::Grid::step");
+    assert_eq!((step.len(), step[0].kind), (1, RegionKind::Function));
+    let types: Vec<_> = step[0].live_ins.iter().map(|l| l.r#type.as_str()).collect();
+    assert_eq!(types, ["ptr", "double"]);
+    // Where it cannot be a region its loops stay what they are.
+    let refused = find(&unit.regions, "dispatch");
+    let kinds: Vec<_> = refused.iter().map(|r| r.kind).collect();
+    assert_eq!(kinds, [RegionKind::Function, RegionKind::Loop]);
+    assert_eq!(
+        refused[0].reason.as_deref(),
+        Some("the function has labels whose address is taken")
+    );
+    let largest = DefinedFunction {
+        name: "field::largest<double>".into(),
+        symbol: find(&unit.regions, "field::largest<double>")[0]
+            .symbol
+            .clone(),
+    };
+    assert!(unit.functions.contains(&largest));
+    // What is not chosen is not.
+    let plain = Place::new().instrumented(&source, &["-O2"]).unit;
+    assert!(plain.regions.iter().all(|r| r.kind == RegionKind::Loop));
+    assert_eq!(plain.functions, unit.functions);
 }
 
 #[test]
@@ -147,6 +180,7 @@ fn command(place: &Place, name: &str) -> CompileCommand {
         }],
         short: None,
         split: Vec::new(),
+        functions: Vec::new(),
     }
 }
 

@@ -313,6 +313,8 @@ impl Allowed<'_> {
             return Some(reason);
         }
         let start = self.exception.saturating_sub(BEFORE_EXCEPTION);
+        // The probe's own frame, in which it holds the exception while it says that the region is left.
+        let probe = manifest.entry.stack_pointer..manifest.entry.arguments;
         let (image, end) = (
             manifest.image.range,
             self.exception.saturating_add(EXCEPTION),
@@ -321,7 +323,9 @@ impl Allowed<'_> {
             left_out::LIBRARY_ADDRESS
         } else if self.origins.half(in_vivo, in_vitro) {
             left_out::HALF_ADDRESS
-        } else if self.exception != 0 && (start..end).contains(&address) {
+        } else if self.exception != 0
+            && ((start..end).contains(&address) || probe.contains(&address))
+        {
             left_out::HANDLER
         } else if self.freed(address) {
             left_out::FREED

@@ -1,5 +1,6 @@
 //! `cere instrument -- CMD`: runs a build with the wrappers ahead in PATH and reports what it left in the store.
 
+use crate::functions::Functions;
 use crate::options;
 use crate::options::Common;
 use crate::split::Split;
@@ -28,6 +29,7 @@ the place of compilers that the build names by an absolute path.\n\
 Examples:\n\
 \x20 cere instrument -- make -j2\n\
 \x20 cere instrument --split 'main@step.c:12' -- make\n\
+\x20 cere instrument --functions 'Grid::*' --functions solve -- make\n\
 \x20 cere instrument -- ./configure && cere instrument -- make\n\
 \x20 cere instrument -- cmake -S . -B build && cere instrument -- cmake --build build")]
 pub struct Options {
@@ -40,11 +42,16 @@ pub struct Options {
     /// that `cere profile` found too short
     #[arg(long)]
     all_loops: bool,
-    /// Make the loops directly inside this loop regions too (a name, or a unique prefix or glob, as `cere regions` prints it; may be given
-    /// several times): for a loop that cannot be captured because it communicates. Its file is compiled again, and the choice
+    /// Make the loops directly inside this loop or function regions too (a name, or a unique prefix or glob, as `cere regions` prints it; may be given
+    /// several times): for one that cannot be captured because it communicates. Its file is compiled again, and the choice
     /// is kept in the store
     #[arg(long, value_name = "REGION")]
     split: Vec<String>,
+    /// Make these functions regions as a whole, in place of their loops (a name with scopes and without parameters, a symbol, or a glob
+    /// of them; may be given several times). What the source marks with `__attribute__((annotate("cere.region")))` is one anyway.
+    /// Files that hold them are compiled again, and the choice is kept in the store; an empty name forgets earlier ones
+    #[arg(long, value_name = "FUNCTION")]
+    functions: Vec<String>,
     /// Kill the build after this many seconds
     #[arg(long, value_name = "S", value_parser = options::seconds)]
     timeout: Option<f64>,
@@ -64,6 +71,7 @@ pub fn run(options: &Options) -> Result<u8> {
     said::begin(&store)?;
     let started = file_system_time(&store)?;
     let split = Split::before_build(&store, &options.split)?;
+    let functions = Functions::before_build(&store, &options.functions)?;
     let mut build = command(options, &store)?;
     let ended = supervise::run(&mut build, &options.command[0], options.timeout)?;
     if let Some(late) = ended.late {
@@ -71,6 +79,7 @@ pub fn run(options: &Options) -> Result<u8> {
     }
     if ended.status.success() {
         split.after_build(&store)?;
+        functions.after_build(&store)?;
     }
     let here = std::env::current_dir()?;
     let left = Left::by(&store, started, &here)?;

@@ -36,6 +36,7 @@ mod doctor;
 #[cfg(test)]
 mod documents;
 mod each;
+mod functions;
 mod health;
 mod hybrid;
 mod instrument;

@@ -48,6 +48,7 @@ fn kind(kind: RegionKind) -> &'static str {
     match kind {
         RegionKind::Loop => "loop",
         RegionKind::Parallel => "parallel",
+        RegionKind::Function => "function",
     }
 }
 

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use cere_format::build::{SplitLoop, Unit};
 use cere_format::store::Store;
-use cere_store::build::split;
+use cere_store::build::{again, split};
 use cere_store::state;
 use cere_system::console::{note, warning};
 
@@ -35,13 +35,13 @@ impl Split {
                 unit.source.display()
             );
         }
-        split::compile_again(store, &older.iter().collect::<Vec<_>>())?;
+        again::compile_again(store, &older.iter().collect::<Vec<_>>())?;
         Ok(Self { chosen, older })
     }
 
     /// Links again what the build left with a unit of before.
     pub fn after_build(&self, store: &Store) -> Result<()> {
-        split::link_again(store, &self.older)?;
+        again::link_again(store, &self.older)?;
         if !store.current().is_dir() {
             return Ok(());
         }

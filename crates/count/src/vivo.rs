@@ -18,6 +18,8 @@ pub struct Wanted {
     pub unit: String,
     /// The region's number in it.
     pub index: u32,
+    /// Whether it is a function: a call of it within another one is part of that.
+    pub function: bool,
     /// The invocation, from 1.
     pub invocation: u64,
 }
@@ -55,6 +57,7 @@ pub struct Observed {
 struct Region {
     unit: String,
     name: String,
+    function: bool,
     entered: u64,
     /// Entries that have not returned.
     depth: u32,
@@ -202,11 +205,17 @@ impl Observer<'_> {
     /// An entry, which ends before segment `end`.
     fn enter(&mut self, region: usize, end: Option<u32>, code: &Code) {
         let known = &mut self.regions[region];
-        known.entered += 1;
+        known.entered += u64::from(!known.function || known.depth == 0);
         if known.depth > 0 {
-            // Entries by other callers end inside the first.
-            known.depth += u32::from(end == known.end);
+            // Entries by other callers end inside the first. Where a return ends that, each call has one.
+            known.depth += u32::from(match known.end {
+                Some(_) => end == known.end,
+                None => end.is_some(),
+            });
             return;
+        }
+        if known.function {
+            (known.depth, known.end) = (1, end);
         }
         for (at, wanted) in self.wanted.iter().enumerate() {
             if self.of[at] == region && wanted.invocation == known.entered {
@@ -271,6 +280,7 @@ pub fn observe(
             regions.push(Region {
                 unit: one.unit.clone(),
                 name,
+                function: one.function,
                 entered: 0,
                 depth: 0,
                 end: None,

@@ -114,7 +114,7 @@ pub struct RegionDescriptor {
     pub outlined: *const u8,
     /// Zero; free for the preload library while the region is armed.
     pub scratch: u64,
-    /// [`KIND_LOOP`] or [`KIND_PARALLEL`].
+    /// [`KIND_LOOP`], [`KIND_PARALLEL`] or [`KIND_FUNCTION`].
     pub kind: u32,
     /// Zero.
     pub reserved: u32,
@@ -124,6 +124,8 @@ pub struct RegionDescriptor {
 pub const KIND_LOOP: u32 = 0;
 /// [`RegionDescriptor::kind`] of a parallel region of OpenMP.
 pub const KIND_PARALLEL: u32 = 1;
+/// [`RegionDescriptor::kind`] of a whole function: a call of it within another one is part of that.
+pub const KIND_FUNCTION: u32 = 2;
 
 /// Byte offset of [`RegionDescriptor::hook`].
 pub const HOOK_OFFSET: usize = std::mem::offset_of!(RegionDescriptor, hook);

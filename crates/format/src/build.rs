@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+use wildmatch::WildMatch;
 
 /// Version of the JSON files of this module.
 pub const BUILD_VERSION: u32 = 2;
@@ -82,6 +83,10 @@ pub struct CompileCommand {
     /// Loops whose inner loops become regions too, as the user asked; the pass keeps those of this unit.
     #[serde(default)]
     pub split: Vec<SplitLoop>,
+    /// Names and globs of functions that become regions as a whole, as the user asked; the pass keeps those that name one of
+    /// this unit.
+    #[serde(default)]
+    pub functions: Vec<String>,
 }
 
 /// A loop whose inner loops become regions too.
@@ -126,6 +131,43 @@ pub struct SplitLoops {
 }
 
 impl SplitLoops {
+    /// Version of the file.
+    pub const VERSION: u32 = 1;
+}
+
+/// A function that a unit defines.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DefinedFunction {
+    /// As [`Region::function`].
+    pub name: String,
+    /// Its symbol.
+    pub symbol: String,
+}
+
+impl DefinedFunction {
+    /// Whether the pattern is the name or the symbol, or a glob (`*`, `?`) that matches one of them.
+    pub fn is_named_by(&self, pattern: &str) -> bool {
+        let glob = WildMatch::new(pattern);
+        let is = |name: &str| name == pattern || glob.matches(name);
+        is(&self.name) || is(&self.symbol)
+    }
+
+    /// Whether one of the patterns names it.
+    pub fn is_named(&self, patterns: &[String]) -> bool {
+        patterns.iter().any(|pattern| self.is_named_by(pattern))
+    }
+}
+
+/// Functions that become regions as a whole, over the builds of a store: `functions.json`.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct ChosenFunctions {
+    /// [`ChosenFunctions::VERSION`].
+    pub version: u32,
+    /// Names and globs.
+    pub patterns: Vec<String>,
+}
+
+impl ChosenFunctions {
     /// Version of the file.
     pub const VERSION: u32 = 1;
 }
@@ -189,9 +231,12 @@ pub struct Unit {
     pub language: Language,
     /// The command that compiled it.
     pub command: CompileCommand,
-    /// The parallel regions and the outermost loops of every function, and loops inside those that may communicate, in order of
-    /// `index`.
+    /// The parallel regions and the outermost loops of every function, loops inside those that may communicate, and the functions
+    /// that were chosen, in order of `index`.
     pub regions: Vec<Region>,
+    /// The functions that its source defines, inline ones and templates as far as it uses them. Empty in records of older builds.
+    #[serde(default)]
+    pub functions: Vec<DefinedFunction>,
     /// External functions and variables that the unit defines (linkonce ones included), mangled.
     pub defines: Vec<String>,
     /// External functions and variables that the unit's IR or its object refers to and the unit does not define.
@@ -246,6 +291,19 @@ pub enum RegionKind {
     Loop,
     /// A parallel region of OpenMP, from the fork of its team to the join.
     Parallel,
+    /// A whole function, from its call to its return; of a recursive one the outermost call.
+    Function,
+}
+
+impl RegionKind {
+    /// What it is, for messages.
+    pub fn noun(self) -> &'static str {
+        match self {
+            Self::Loop => "loop",
+            Self::Parallel => "parallel region",
+            Self::Function => "function",
+        }
+    }
 }
 
 /// A place in the source that can become a codelet.
@@ -262,7 +320,7 @@ pub struct Region {
     pub symbol: String,
     /// Source file as the debug information gives it, made absolute; the unit's source if unknown.
     pub file: PathBuf,
-    /// Line, from 1; 0 if the compiler left none.
+    /// Line, from 1, of a function that of its name; 0 if the compiler left none.
     pub line: u32,
     /// From 1, among the regions of this unit that share function, file and line.
     pub ordinal: u32,

@@ -71,6 +71,10 @@ impl Store {
     pub fn split(&self) -> PathBuf {
         self.root.join("split.json")
     }
+    /// Functions that become regions as a whole, as the user asked.
+    pub fn functions(&self) -> PathBuf {
+        self.root.join("functions.json")
+    }
     /// Scratch directories of runs in progress, one a run.
     pub fn runs(&self) -> PathBuf {
         self.root.join("runs")

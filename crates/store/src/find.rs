@@ -108,8 +108,9 @@ fn without_codelet(store: &Store, what: &str) -> Option<anyhow::Error> {
         && !only.region.outlined
     {
         let reason = only.region.reason.as_deref().unwrap_or("unknown");
+        let noun = only.region.kind.noun();
         return Some(anyhow!(
-            "the loop {first} is no region, so that there can be no codelet of it: {reason}"
+            "the {noun} {first} is no region, so that there can be no codelet of it: {reason}"
         ));
     }
     let more = match chosen.len() {

@@ -165,7 +165,7 @@ pub fn pick(names: &[&str], pattern: &str) -> Result<Vec<usize>> {
 }
 
 /// Up to three names that resemble `pattern`, of which only the function may be given, the nearest first.
-fn near<'a>(names: &[&'a str], pattern: &str) -> Vec<&'a str> {
+pub fn near<'a>(names: &[&'a str], pattern: &str) -> Vec<&'a str> {
     let plain = pattern.replace(['*', '?'], "");
     let function = |name: &str| name.split('@').next().unwrap_or("").to_owned();
     let given = function(&plain);

@@ -1,7 +1,9 @@
 //! Reading and writing the store: units, lock, JSON files written to a temporary name and renamed.
 
 use anyhow::{Context, Result, bail};
-use cere_format::build::{BUILD_VERSION, ShortLoop, ShortLoops, SplitLoop, SplitLoops, Unit};
+use cere_format::build::{
+    BUILD_VERSION, ChosenFunctions, ShortLoop, ShortLoops, SplitLoop, SplitLoops, Unit,
+};
 use cere_format::hexadecimal;
 use cere_format::profile::{PROFILE_VERSION, Profile};
 use cere_format::store::Store;
@@ -234,6 +236,24 @@ pub fn split_loops(store: &Store) -> Result<Vec<SplitLoop>> {
         );
     }
     Ok(split.loops)
+}
+
+/// Names and globs of the functions that become regions as a whole, as the user asked.
+pub fn chosen_functions(store: &Store) -> Result<Vec<String>> {
+    let path = store.functions();
+    if !path.exists() {
+        return Ok(Vec::new());
+    }
+    let chosen: ChosenFunctions = read_json(&path)?;
+    if chosen.version != ChosenFunctions::VERSION {
+        bail!(
+            "{} has version {}, this cere reads {}: remove it and name the functions again with `cere instrument --functions`",
+            path.display(),
+            chosen.version,
+            ChosenFunctions::VERSION
+        );
+    }
+    Ok(chosen.patterns)
 }
 
 /// Whether the name of a file begins with a dot: it is being written.

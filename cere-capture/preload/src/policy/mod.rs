@@ -17,6 +17,7 @@ mod mark;
 mod mpi;
 mod needs;
 mod openmp;
+mod outermost;
 mod patience;
 mod plan;
 mod profile;

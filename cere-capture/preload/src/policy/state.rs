@@ -1,5 +1,6 @@
 //! The state of captures beside the engine: what is wanted, and what was done.
 
+use super::outermost::Outermost;
 use crate::engine::level::Captured;
 use crate::engine::state::Engine;
 use cere_format::abi::RegionDescriptor;
@@ -51,6 +52,8 @@ pub struct Region {
     pub seconds: Option<f64>,
     /// Times entered so far.
     pub count: u64,
+    /// Of a function: its outermost call in progress, in the first thread.
+    pub outermost: Outermost,
     /// The next invocation that is wanted or begins a window; `u64::MAX` if none.
     pub next: u64,
     /// Invocations that begin windows of the page trace, rising.
@@ -74,6 +77,7 @@ impl Region {
             invocations: Vec::new(),
             seconds: None,
             count: 0,
+            outermost: Outermost::default(),
             next: u64::MAX,
             starts: Vec::new(),
             inside: None,

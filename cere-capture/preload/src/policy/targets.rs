@@ -1,6 +1,7 @@
 //! Invocations that are wanted of threads other than the first. Each thread counts its own entries of a region, in its hooks,
 //! without a lock.
 
+use super::outermost::Outermost;
 use super::state::Region;
 use crate::os::local::local;
 use std::sync::OnceLock;
@@ -19,6 +20,8 @@ pub struct Target {
     pub wanted: usize,
     /// Times that the thread has entered it.
     count: AtomicU64,
+    /// Of a function: its outermost call in progress.
+    pub outermost: Outermost,
     /// As [`Region::next`].
     next: AtomicU64,
 }
@@ -42,6 +45,7 @@ pub fn set(wanted: &[Region]) {
         thread: region.thread,
         wanted: place,
         count: AtomicU64::new(0),
+        outermost: Outermost::default(),
         next: AtomicU64::new(region.next),
     };
     let others = wanted.iter().enumerate().filter(|(_, r)| r.thread != 0);

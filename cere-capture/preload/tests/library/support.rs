@@ -119,6 +119,7 @@ impl Program {
             skip: Vec::new(),
             short: None,
             split: Vec::new(),
+            functions: Vec::new(),
         };
         std::fs::write(at("command.json"), serde_json::to_vec(&command).unwrap()).unwrap();
         let (path, pass) = (source_file(source), part("libcere_pass.so"));

@@ -55,6 +55,8 @@ pub struct Place {
     directory: tempfile::TempDir,
     /// Whether every loop within every loop becomes a region.
     splits: bool,
+    /// Names and globs of functions that become regions as a whole.
+    functions: Vec<String>,
 }
 
 /// What an instrumented compile left.
@@ -71,6 +73,15 @@ impl Place {
         Self {
             directory,
             splits: false,
+            functions: Vec::new(),
+        }
+    }
+
+    /// The same, where all functions become regions as a whole.
+    pub fn choosing() -> Self {
+        Self {
+            functions: vec!["*".to_owned()],
+            ..Self::new()
         }
     }
 
@@ -124,6 +135,7 @@ impl Place {
             skip: Vec::new(),
             short: None,
             split: Vec::new(),
+            functions: self.functions.clone(),
         };
         let json = self.path(&format!("{name}.json"));
         loop {

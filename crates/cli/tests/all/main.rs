@@ -10,6 +10,7 @@ mod code;
 mod common;
 mod container;
 mod doctor;
+mod functions;
 mod launchers;
 mod manual;
 mod messages;

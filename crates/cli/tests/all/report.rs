@@ -249,6 +249,7 @@ fn synthetic(at: &Path) -> PathBuf {
             skip: Vec::new(),
             short: None,
             split: Vec::new(),
+            functions: Vec::new(),
         },
         regions: (0..REGIONS).map(region).collect(),
         defines: Vec::new(),
@@ -256,6 +257,7 @@ fn synthetic(at: &Path) -> PathBuf {
         optional: Vec::new(),
         executable_stack: false,
         weak: Vec::new(),
+        functions: Vec::new(),
         runtime_words: Vec::new(),
         sources: Vec::new(),
     };

@@ -108,7 +108,10 @@ fn schemas_list_every_variant() {
         assert!(validator.is_valid(&json!(state)), "{state:?}");
     }
     let kinds = &schemas["regions"]["items"]["properties"]["kind"]["enum"];
-    assert_eq!(kinds, &json!([RegionKind::Loop, RegionKind::Parallel]));
+    assert_eq!(
+        kinds,
+        &json!([RegionKind::Loop, RegionKind::Parallel, RegionKind::Function])
+    );
 }
 
 /// A measurement of this machine that knows what block sizes need.

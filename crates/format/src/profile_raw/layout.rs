@@ -111,7 +111,7 @@ pub struct RawRegion {
     pub unit: [u8; 32],
     /// Its index in the unit.
     pub index: u32,
-    /// What it is: `KIND_LOOP`, `KIND_PARALLEL`.
+    /// What it is: `KIND_LOOP`, `KIND_PARALLEL`, `KIND_FUNCTION`.
     pub kind: u32,
 }
 

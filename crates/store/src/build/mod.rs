@@ -7,9 +7,13 @@
 //! | [`units`] | the units in a file |
 //! | [`plain`] | the code of an image that no unit stands for |
 //! | [`split`] | loops whose inner loops become regions too |
+//! | [`functions`] | functions that become regions as a whole |
+//! | [`again`] | compiling and linking again what lacks such choices |
 //! | [`start`] | starting a program as its command does: by itself, or by a launcher |
 //! | [`made`] | what a build left beside its units |
 
+pub mod again;
+pub mod functions;
 pub mod image;
 pub mod made;
 pub mod plain;

@@ -7,6 +7,7 @@ use cere_capture::launch::prepare;
 use cere_count::codelet::{COMPARED_FRAMES, Counted};
 use cere_count::fidelity::{self, Fidelity};
 use cere_count::vivo::{self, Observed, Wanted};
+use cere_format::build::RegionKind;
 use cere_format::count::ENV_STREAM;
 use cere_format::profile::Profile;
 use cere_format::store::Store;
@@ -59,6 +60,7 @@ impl Request<'_> {
             .map(|(_, codelet)| Wanted {
                 unit: codelet.key.unit.clone(),
                 index: codelet.key.index,
+                function: codelet.region.kind == RegionKind::Function,
                 invocation: codelet.invocation,
             })
             .collect();

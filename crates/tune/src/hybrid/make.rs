@@ -212,7 +212,8 @@ fn choice(image: &Image, named: &Named, chosen: &Chosen, program: &Path) -> Resu
     let name = &named.name;
     if !named.region.outlined {
         let reason = named.region.reason.as_deref().unwrap_or("unknown");
-        bail!("the loop {name} is no region, so that it cannot have flags of its own: {reason}");
+        let noun = named.region.kind.noun();
+        bail!("the {noun} {name} is no region, so that it cannot have flags of its own: {reason}");
     }
     let elsewhere = (!image.holds(&named.key)).then(|| {
         format!(

@@ -17,7 +17,9 @@ use crate::policy::refusal::Refusal;
 use crate::policy::regions::write_counts;
 use crate::policy::state::{MISSED, Missed, Region, State};
 use crate::policy::{capture, elsewhere, mpi, openmp, stub, targets, windows};
-use cere_format::abi::{EVENT_ENTER, EVENT_UNWIND, Hook, KIND_PARALLEL, RegionDescriptor};
+use cere_format::abi::{
+    EVENT_ENTER, EVENT_UNWIND, Hook, KIND_FUNCTION, KIND_PARALLEL, RegionDescriptor,
+};
 use cere_format::capture::RegionEnd;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -97,7 +99,7 @@ unsafe extern "C" fn on_event(
         prepare_parallel(stack);
     }
     // SAFETY: the descriptor of an armed region.
-    let wanted = unsafe { wanted_place(region) };
+    let (wanted, function) = unsafe { (wanted_place(region), (*region).kind == KIND_FUNCTION) };
     let slow: sys::Work = if event == EVENT_ENTER {
         // SAFETY: main thread only, and no hook is at work that would use them, but where a section is interrupted: that
         // ends nowhere near the counts.
@@ -116,6 +118,9 @@ unsafe extern "C" fn on_event(
             invocation: mark.invocation,
         });
         let due = targets.get_mut(wanted).is_some_and(|target| {
+            if function && !target.outermost.enters(stack) {
+                return false;
+            }
             target.count += 1;
             target.inside = captured.or(target.inside);
             target.count == target.next
@@ -134,10 +139,16 @@ unsafe extern "C" fn on_event(
         } else {
             return;
         }
-    } else if capture_in_progress().is_some_and(|l| l.region == region && l.pointer == stack) {
-        leave_region
     } else {
-        return;
+        if function {
+            // SAFETY: as at an entry; the entry itself changes in hooks of this thread alone.
+            let targets = unsafe { &(*state.as_ptr()).wanted };
+            targets.get(wanted).inspect(|t| t.outermost.leaves(stack));
+        }
+        if !capture_in_progress().is_some_and(|l| l.region == region && l.pointer == stack) {
+            return;
+        }
+        leave_region
     };
     run_slowly(slow, region, event, arguments, stack);
 }
@@ -183,7 +194,9 @@ fn event_of_other(region: *mut RegionDescriptor, event: u32, arguments: *mut u8,
             // SAFETY: as the hook's.
             return unsafe { event_of_parallel(region, event, arguments, stack) };
         }
-        let due = targets::of_this_thread(wanted).is_some_and(|target| target.enter());
+        let due = targets::of_this_thread(wanted).is_some_and(|target| {
+            (kind != KIND_FUNCTION || target.outermost.enters(stack)) && target.enter()
+        });
         if due && !section::is_interrupted() {
             enter_region
         } else if has_left(stack + 1) && !section::is_interrupted() {
@@ -191,10 +204,14 @@ fn event_of_other(region: *mut RegionDescriptor, event: u32, arguments: *mut u8,
         } else {
             return;
         }
-    } else if mark.is_some_and(|l| l.region == region && l.pointer == stack) {
-        leave_region
     } else {
-        return;
+        // SAFETY: the descriptor of an armed region.
+        let wanted = unsafe { wanted_place(region) };
+        targets::of_this_thread(wanted).inspect(|target| target.outermost.leaves(stack));
+        if !mark.is_some_and(|l| l.region == region && l.pointer == stack) {
+            return;
+        }
+        leave_region
     };
     run_slowly(slow, region, event, arguments, stack);
 }

@@ -3,19 +3,23 @@
 use super::room;
 use super::tables::{Own, Tables};
 use super::{kept, processor, tree};
-use crate::os::sys;
-use cere_format::abi::{EVENT_LEAVE, RegionDescriptor};
+use crate::policy::outermost::is_over;
+use cere_format::abi::{EVENT_LEAVE, KIND_FUNCTION, RegionDescriptor};
 use cere_format::profile_raw::*;
 use std::sync::atomic::{AtomicU64, Ordering, Ordering::Relaxed, compiler_fence};
 
 /// Cycles of a probe pair that count as the region's, and as its caller's.
 static INSIDE: AtomicU64 = AtomicU64::new(0);
 static OUTSIDE: AtomicU64 = AtomicU64::new(0);
+/// Cycles of a pair of probes around a call of a function within another one, which is not booked.
+static WITHIN: AtomicU64 = AtomicU64::new(0);
 
-/// Sets the cost of a pair of probes: the cycles inside the measured time, and those outside.
-pub fn set_cost(inside: u64, outside: u64) {
+/// Sets the cost of a pair of probes: the cycles inside the measured time, and those outside; and of one around a call within
+/// another one of its function.
+pub fn set_cost(inside: u64, outside: u64, within: u64) {
     INSIDE.store(inside, Relaxed);
     OUTSIDE.store(outside, Relaxed);
+    WITHIN.store(within, Relaxed);
 }
 
 /// Adds to a count that several threads have. Seldom.
@@ -23,24 +27,6 @@ pub fn set_cost(inside: u64, outside: u64) {
 pub unsafe fn count(word: *mut u64) {
     // SAFETY: a word of the caller's tables.
     unsafe { AtomicU64::from_ptr(word).fetch_add(1, Relaxed) };
-}
-
-/// Whether code that had stack pointer `before` was left by longjmp, now that code with `now` runs.
-#[cold]
-pub fn was_left(before: u64, now: u64) -> bool {
-    let mut alternate = [0u64; 3];
-    // SAFETY: the kernel's stack_t is three words: start, flags, size.
-    unsafe {
-        let at = alternate.as_mut_ptr() as usize;
-        sys::call(libc::SYS_sigaltstack, [0, at, 0, 0, 0, 0]);
-    }
-    let [start, _, size] = alternate;
-    let on = |stack: u64| stack > start && stack - start <= size;
-    match (on(before), on(now)) {
-        (false, true) => false,
-        (true, false) => true,
-        _ => before <= now,
-    }
 }
 
 /// Counts the active regions again: an event was left half booked.
@@ -129,11 +115,9 @@ pub unsafe fn enter_region<const FIRST: bool>(
         let (tables, state) = (&own.tables, own.state());
         let header = tables.header();
         let slot = find_slot(tables, region);
-        // A nested probe lies strictly deeper: an entry at this depth or deeper was left by longjmp.
         while own.depth() > 0 {
             let top = own.active(own.depth() - 1);
-            let apart = (*top).stack.abs_diff(stack);
-            if (*top).stack <= stack && apart < 1 << 30 && was_left((*top).stack, stack) {
+            if is_over((*top).stack, stack) {
                 count(&raw mut (*header).abandoned);
                 pop_active(own, (*state).last_cycles, false);
             } else {
@@ -148,6 +132,11 @@ pub unsafe fn enter_region<const FIRST: bool>(
             return count(&raw mut (*header).depth_lost);
         }
         let times = own.times(slot);
+        if (*region).kind == KIND_FUNCTION && (*times).active > 0 {
+            // A call within another one is part of that, its probes are not.
+            (*state).lost += WITHIN.load(Relaxed);
+            return;
+        }
         // A region that begins before the disk is full has a trace.
         if FIRST && (*times).invocations == 0 {
             room::holds_first(tables, slot, 0);

@@ -5,11 +5,12 @@
 //! regions: they are counted, not booked. It may even leave the hook by longjmp: so an entry is complete before the tables
 //! refer to it.
 
-use super::active::{count, enter_region, leave_region, pop_active, recount_active, was_left};
+use super::active::{count, enter_region, leave_region, pop_active, recount_active};
 use super::tables::{self, Own};
 use super::{others, processor};
 use crate::engine::parallel::{self, Entry, Running};
 use crate::os::errno::keep_errno;
+use crate::policy::outermost::was_left;
 use crate::policy::{openmp, stub};
 use cere_format::abi::{EVENT_ENTER, KIND_PARALLEL, RegionDescriptor};
 use std::sync::atomic::{Ordering, compiler_fence};

@@ -49,10 +49,10 @@ pub fn begin_profile(directory: &Path) -> Result<(), StartError> {
         tables.use_from_now();
         (*first).next_look = u64::MAX;
         (*first).next_reading = u64::MAX;
-        let (inside, outside) = measure_probe(&tables);
+        let [inside, outside, within] = measure_probe(&tables);
         (*first).next_look = 0;
         (*header).spacing = ((*header).tsc_hz * PASSAGE_NANOSECONDS as f64 / 1e9) as u64;
-        active::set_cost(inside, outside);
+        active::set_cost(inside, outside, within);
         (*header).probe_inside = inside as f64;
         (*header).probe_outside = outside as f64;
         others::take_key();
@@ -65,9 +65,29 @@ pub fn begin_profile(directory: &Path) -> Result<(), StartError> {
     Ok(())
 }
 
-/// Runs the probe around nothing and wipes its traces.
-unsafe fn measure_probe(tables: &Tables) -> (u64, u64) {
-    use cere_format::abi::{REGION_MAGIC, UNIT_MAGIC, UnitMarker};
+/// Cycles of each of many pairs of probes, as the program calls them, around nothing. In a frame of its own: the region may be a
+/// function that is active.
+#[inline(never)]
+unsafe fn run_probes(region: &mut RegionDescriptor) -> u64 {
+    let mut least = u64::MAX;
+    for _ in 0..20 {
+        let from = cere_timing::clock::start();
+        for _ in 0..100 {
+            // SAFETY: the hook as the program calls it, on a region of the caller's.
+            unsafe {
+                cere_profile_stub(region, EVENT_ENTER, null_mut());
+                cere_profile_stub(region, EVENT_LEAVE, null_mut());
+            }
+        }
+        least = least.min(cere_timing::clock::stop().saturating_sub(from) / 100);
+    }
+    least
+}
+
+/// Runs the probe around nothing and wipes its traces. Cycles inside the measured time, outside of it, and of one within a call of
+/// its function.
+unsafe fn measure_probe(tables: &Tables) -> [u64; 3] {
+    use cere_format::abi::{KIND_FUNCTION, REGION_MAGIC, UNIT_MAGIC, UnitMarker};
     let unit = UnitMarker {
         magic: UNIT_MAGIC,
         id: [b'0'; 32],
@@ -87,18 +107,14 @@ unsafe fn measure_probe(tables: &Tables) -> (u64, u64) {
     };
     let header = tables.header();
     let first = tables.first();
-    let mut least = u64::MAX;
     // SAFETY: the hook as the program calls it, on a region of our own; then the tables are cleared.
     unsafe {
-        for _ in 0..20 {
-            let from = cere_timing::clock::start();
-            for _ in 0..100 {
-                cere_profile_stub(&mut region, EVENT_ENTER, null_mut());
-                cere_profile_stub(&mut region, EVENT_LEAVE, null_mut());
-            }
-            least = least.min(cere_timing::clock::stop().saturating_sub(from) / 100);
-        }
+        let least = run_probes(&mut region);
         let inside = (*first.times(0)).min;
+        region.kind = KIND_FUNCTION;
+        cere_profile_stub(&mut region, EVENT_ENTER, null_mut());
+        let within = run_probes(&mut region);
+        cere_profile_stub(&mut region, EVENT_LEAVE, null_mut());
         // The first region of the program gets its trace.
         let room = (*first.times(0)).first_room as usize;
         if room > 0 {
@@ -120,6 +136,6 @@ unsafe fn measure_probe(tables: &Tables) -> (u64, u64) {
         (*header).abandoned = 0;
         (*header).interrupted = 0;
         (*header).times_lost = 0;
-        (inside, least.saturating_sub(inside))
+        [inside, least.saturating_sub(inside), within]
     }
 }

@@ -75,6 +75,7 @@ impl Build {
             skip: Vec::new(),
             short: None,
             split: Vec::new(),
+            functions: Vec::new(),
         };
         let command = self.path("command.json");
         std::fs::write(&command, serde_json::to_vec(&record).unwrap()).unwrap();

@@ -44,6 +44,7 @@ impl Job {
                 None => Some(state::short_loops(&self.store)?),
             },
             split: state::split_loops(&self.store)?,
+            functions: state::chosen_functions(&self.store)?,
         };
         let mut input = None;
         if source == "-" {
