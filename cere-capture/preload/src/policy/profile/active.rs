@@ -291,7 +291,9 @@ pub unsafe fn pop_active<const FIRST: bool>(own: &Own<FIRST>, now: u64, finished
             (*times).finished += 1;
             (*times).sum += work;
             (*times).max = (*times).max.max(work);
-            if (*times).finished == 1 || work < (*times).min {
+            // Of one that was not on a processor meanwhile the time is known to some thousand cycles, if another one's is.
+            let known = (*times).min > 0;
+            if work > 0 && (!known || entry.waited == 0 && work < (*times).min) {
                 (*times).min = work;
             }
             if !FIRST && room::holds_sample(&own.tables, entry.region as usize, times) {
