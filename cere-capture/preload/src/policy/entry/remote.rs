@@ -10,6 +10,9 @@ type Transfer = unsafe extern "C" fn(i32, *const iovec, usize, *const iovec, usi
 
 /// Seconds that a transfer waits.
 const PATIENCE: u64 = 60;
+/// Times in a row that it fails though the other process is found open: that may have opened its memory just then, and close it
+/// again before the next attempt.
+const OPEN: u32 = 20;
 
 /// Parts of a transfer.
 #[derive(Clone, Copy)]
@@ -54,8 +57,18 @@ impl Parts {
     }
 }
 
-/// Whether a process that has this library has a part of these ranges closed.
-fn has_closed(process: i32, parts: Parts) -> bool {
+/// What another process lets others reach.
+enum Reach {
+    /// It does not have this library: an error is its own.
+    Other,
+    /// These ranges are open now.
+    Open,
+    /// A part of them is closed.
+    Closed,
+}
+
+/// What `process` lets others reach of these ranges.
+fn reach(process: i32, parts: Parts) -> Reach {
     // SAFETY: the kernel has read it, or it is mapped.
     let ranges: Vec<(u64, u64)> = unsafe { parts.ranges() }.collect();
     let text = files::read_text(format!("/proc/{process}/maps")).unwrap_or_default();
@@ -64,7 +77,11 @@ fn has_closed(process: i32, parts: Parts) -> bool {
         let mapping = mappings::parse_header(line);
         mapping.is_some_and(|m| m.permissions.starts_with("---") && meets(m.start, m.end))
     };
-    text.contains("libcere_preload") && text.lines().any(closed)
+    match (text.contains("libcere_preload"), text.lines().any(closed)) {
+        (false, _) => Reach::Other,
+        (true, false) => Reach::Open,
+        (true, true) => Reach::Closed,
+    }
 }
 
 /// Makes a transfer, again while the other process has its memory closed. It may do a part before it finds that out.
@@ -73,6 +90,7 @@ fn has_closed(process: i32, parts: Parts) -> bool {
 /// As `real`.
 unsafe fn transfer(real: Transfer, process: i32, own: Parts, other: Parts, flags: usize) -> isize {
     let begin = sys::time();
+    let mut open = 0;
     loop {
         // SAFETY: as the program's call.
         let result = unsafe { real(process, own.0, own.1, other.0, other.1, flags) };
@@ -82,10 +100,15 @@ unsafe fn transfer(real: Transfer, process: i32, own: Parts, other: Parts, flags
         }
         // SAFETY: both arrays are there.
         let whole = unsafe { own.size().min(other.size()) };
-        if u64::try_from(result) == Ok(whole)
-            || !unnoticed(|| has_closed(process, other))
-            || sys::time() - begin > PATIENCE * 1_000_000_000
-        {
+        if u64::try_from(result) == Ok(whole) {
+            return result;
+        }
+        open = match unnoticed(|| reach(process, other)) {
+            Reach::Other => return result,
+            Reach::Open => open + 1,
+            Reach::Closed => 0,
+        };
+        if open > OPEN || sys::time() - begin > PATIENCE * 1_000_000_000 {
             return result;
         }
         let pause = [0i64, 1_000_000];
