@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-const SOURCES: [&str; 16] = [
+const SOURCES: [&str; 17] = [
     "src/shim.cpp",
     "src/extract.cpp",
     "src/functions.cpp",
@@ -17,6 +17,7 @@ const SOURCES: [&str; 16] = [
     "src/shapes.cpp",
     "src/count.cpp",
     "src/labels.cpp",
+    "src/alike.cpp",
     "src/pairing.cpp",
     "src/bridge.cpp",
 ];

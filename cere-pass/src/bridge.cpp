@@ -319,9 +319,11 @@ std::string Bridge::build(StringRef Name) {
 }
 
 // What is computed in the hole's first block from values before it, and from no memory, is computed before it.
-void keepBefore(Instruction *From) {
+void keepBefore(Instruction *From, Instruction *To) {
   SmallPtrSet<Value *, 16> Inside;
   for (Instruction &I : make_early_inc_range(make_range(From->getIterator(), From->getParent()->end()))) {
+    if (&I == To)
+      break;
     bool Moves = &I != From && !I.isTerminator() && !isa<PHINode>(I) && !I.mayReadOrWriteMemory() &&
                  isSafeToSpeculativelyExecute(&I) &&
                  none_of(I.operands(), [&](Value *V) { return Inside.contains(V); });
@@ -344,7 +346,7 @@ CallInst *callInHole(Pairing &Found, std::string &Why) {
     if (First == Last && isRegion(C->getCalledFunction()) && C->getNextNode() == Found.To)
       return C;
   Function &F = *First->getParent();
-  keepBefore(Found.From);
+  keepBefore(Found.From, Found.To);
   // The end first: the other place may be in the same block.
   BasicBlock *Tail = SplitBlock(Last, Found.To->getIterator());
   BasicBlock *Head = SplitBlock(First, Found.From->getIterator());
@@ -459,12 +461,57 @@ std::string otherLayout(Function &Root, Module &Old) {
           continue;
         uint64_t Now = Old.getDataLayout().getTypeAllocSize(G->getValueType());
         uint64_t Then = Old.getDataLayout().getTypeAllocSize(H->getValueType());
+        if (!G->isConstant() && !H->isConstant() && Now == Then && !sameInitialValue(*G, *H))
+          return "the initial value of " + G->getName().str() + " is another one, and captured memory has the old one";
         if (Now != Then && !(G->isConstant() && H->isConstant()))
           return "the variable " + G->getName().str() + " has " + std::to_string(Now) + " bytes, and " +
                  std::to_string(Then) + " in the captured program";
       }
     }
   return "";
+}
+
+// Constants with other values than captured ones are not those.
+void keepNewConstants(Module &New, Module &Old) {
+  for (GlobalVariable &G : New.globals()) {
+    GlobalVariable *H = Old.getNamedGlobal(G.getName());
+    if (!H || !G.isConstant() || !G.hasInitializer() || G.getName().starts_with("cere.") || sameInitialValue(G, *H))
+      continue;
+    G.setLinkage(GlobalValue::InternalLinkage);
+    G.setComdat(nullptr);
+    G.setName("cere.new." + G.getName());
+  }
+}
+
+// What differs outside of what runs: functions, loops of the same function, initial values.
+std::string notTried(Pairing &Found, Function &Body, Module &New, Module &Old, Function &P, Function &Q) {
+  SmallSetVector<const Function *, 16> Run;
+  Run.insert(&Body);
+  for (size_t N = 0; N < Run.size(); ++N)
+    for (const Instruction &I : instructions(*Run[N]))
+      if (const auto *C = dyn_cast<CallBase>(&I))
+        if (const Function *F = C->getCalledFunction(); F && !F->isDeclaration())
+          Run.insert(F);
+  std::string Names;
+  auto Add = [&](const Twine &Name) { Names += (Names.empty() ? "" : ", ") + Name.str(); };
+  for (auto [A, B] : Found.Others)
+    if (!sameDefinition(*A->getCalledFunction(), *B->getCalledFunction()))
+      Add("the loop at line " + Twine(lineOf(B)));
+  for (Function &F : New) {
+    const Function *G = Old.getFunction(F.getName());
+    if (F.isDeclaration() || !G || G->isDeclaration() || &F == &Q || G == &P || F.getName().starts_with("cere.") ||
+        Run.contains(&F))
+      continue;
+    if (!sameDefinition(*G, F))
+      Add(F.getName());
+  }
+  for (GlobalVariable &G : New.globals()) {
+    const GlobalVariable *H = Old.getNamedGlobal(G.getName());
+    if (H && !G.getName().starts_with("cere.") && !G.getName().starts_with("llvm.") && !G.isConstant() &&
+        !sameInitialValue(G, *H))
+      Add("the initial value of " + G.getName());
+  }
+  return Names;
 }
 
 // The names of the unit's own regions are not those of the captured ones.
@@ -478,8 +525,9 @@ void renameRegions(Module &M) {
 
 extern "C" {
 
-// Lets what stands in the module for region `Index` of the unit in `File` run in its place. Null, or a message.
-char *cere_bridge(LLVMModuleRef M, const char *File, unsigned Index, const char *As) {
+// Lets what stands in the module for region `Index` of the unit in `File` run in its place. Null, or a message. `Note`
+// gets what else differs.
+char *cere_bridge(LLVMModuleRef M, const char *File, unsigned Index, const char *As, char **Note) {
   Module &New = *unwrap(M);
   auto Buffer = MemoryBuffer::getFile(File);
   if (!Buffer)
@@ -515,6 +563,10 @@ char *cere_bridge(LLVMModuleRef M, const char *File, unsigned Index, const char 
   if (!Made.empty())
     return copy("the new code needs " + Made + ", which the captured code did not have");
   Function *Body = There->getCalledFunction();
+  std::string Others = notTried(Found, *Body, New, Old, *Call->getFunction(), *Q);
+  if (!Others.empty())
+    *Note = copy(Others);
+  keepNewConstants(New, Old);
   renameRegions(New);
   Body->setName("cere.outlined." + Number);
   Function *Bridged = New.getFunction("cere.bridge");

@@ -10,10 +10,14 @@ use llvm_sys::prelude::*;
 pub fn bridge(module: LLVMModuleRef, plan: &BridgePlan) -> Result<()> {
     let captured = ir::c(&plan.captured.to_string_lossy());
     let function = ir::c(plan.function.as_deref().unwrap_or_default());
-    // SAFETY: the module is live; the shim returns a malloc'ed string or null.
+    let mut note = std::ptr::null_mut();
+    // SAFETY: the module is live; the shim returns malloc'ed strings or null.
     let refused = ir::take_string(unsafe {
-        shim::cere_bridge(module, captured.as_ptr(), plan.region, function.as_ptr())
+        let (captured, function) = (captured.as_ptr(), function.as_ptr());
+        shim::cere_bridge(module, captured, plan.region, function, &mut note)
     });
+    let others = ir::take_string(note).unwrap_or_default();
+    write(&plan.others, others.as_bytes())?;
     if let Some(reason) = refused {
         let text = format!("{BRIDGE_REFUSED}{}", ir::one_line(&reason));
         return write(&plan.output, text.as_bytes());

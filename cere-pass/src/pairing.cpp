@@ -3,8 +3,10 @@
 // C++ because it walks instructions and uses, which the C API shows in part.
 #include "pairing.h"
 #include "llvm/ADT/PostOrderIterator.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/IR/CFG.h"
 #include "llvm/IR/DebugInfo.h"
+#include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/Operator.h"
@@ -68,6 +70,29 @@ bool isHint(const Instruction &I) {
 // What has an effect, and so a place in the order.
 bool isAnchor(const Instruction &I) {
   return I.isTerminator() || (!isHint(I) && (I.mayWriteToMemory() || I.mayThrow() || !I.willReturn()));
+}
+
+// Variables of the function with this type whose names the other function does not have.
+SmallVector<const AllocaInst *, 4> unknownTo(const Function &Other, const AllocaInst *Like) {
+  StringSet<> Names;
+  for (const Instruction &I : instructions(Other))
+    if (isa<AllocaInst>(I))
+      Names.insert(I.getName());
+  SmallVector<const AllocaInst *, 4> Found;
+  for (const Instruction &I : instructions(*Like->getFunction()))
+    if (const auto *A = dyn_cast<AllocaInst>(&I))
+      if (sameType(A->getAllocatedType(), Like->getAllocatedType()) && !Names.contains(A->getName()))
+        Found.push_back(A);
+  return Found;
+}
+
+// Whether the variables are the only ones of their type that have other names now.
+bool isRenamed(const AllocaInst *A, const AllocaInst *B) {
+  auto Only = [](const AllocaInst *V, const Function &Other) {
+    auto Found = unknownTo(Other, V);
+    return Found.size() == 1 && Found[0] == V;
+  };
+  return Only(A, *B->getFunction()) && Only(B, *A->getFunction());
 }
 
 // Where CodeExtractor has a region leave a result that no register takes.
@@ -137,8 +162,11 @@ void Pairing::pair(const Value *V, const Value *W) {
 }
 
 void Pairing::undo(size_t Mark) {
-  while (Trail.size() > Mark)
-    Known.erase(Trail.pop_back_val());
+  while (Trail.size() > Mark) {
+    const Value *V = Trail.pop_back_val();
+    Taken.erase(Known.lookup(V));
+    Known.erase(V);
+  }
 }
 
 bool Pairing::differs(const char *Where, const Instruction *I, const Instruction *J) {
@@ -227,10 +255,13 @@ bool Pairing::sameOperands(const Instruction *I, const Instruction *J) {
   if (I->isCommutative() && I->isBinaryOp()) {
     size_t Mark = Trail.size();
     auto Kept = Results;
-    if (same(I->getOperand(0), J->getOperand(1)) && same(I->getOperand(1), J->getOperand(0)))
-      return true;
-    undo(Mark);
-    Results = Kept;
+    for (unsigned Other : {0u, 1u}) {
+      if (same(I->getOperand(0), J->getOperand(Other)) && same(I->getOperand(1), J->getOperand(1 - Other)))
+        return true;
+      undo(Mark);
+      Results = Kept;
+    }
+    return false;
   }
   for (unsigned N = 0; N < I->getNumOperands(); ++N) {
     const Value *A = I->getOperand(N), *B = J->getOperand(N);
@@ -250,7 +281,7 @@ bool Pairing::sameInstruction(const Instruction *I, const Instruction *J) {
     return false;
   if (const auto *A = dyn_cast<AllocaInst>(I)) {
     const auto *B = cast<AllocaInst>(J);
-    bool Named = A->getName() == B->getName() || (isSlot(A) && isSlot(B));
+    bool Named = A->getName() == B->getName() || (isSlot(A) && isSlot(B)) || isRenamed(A, B);
     return Named && sameType(A->getAllocatedType(), B->getAllocatedType()) && Taken.insert(B).second;
   }
   if (const auto *A = dyn_cast<PHINode>(I)) {
@@ -260,7 +291,7 @@ bool Pairing::sameInstruction(const Instruction *I, const Instruction *J) {
     for (unsigned N = 0; N < A->getNumIncomingValues(); ++N) {
       const BasicBlock *From = A->getIncomingBlock(N);
       const BasicBlock *There = Ends.lookup(From);
-      if (!There && Following.contains(From) && !Settled) {
+      if (!There && !Settled) {
         Deferred.insert(A);
         continue;
       }
@@ -275,6 +306,8 @@ bool Pairing::sameInstruction(const Instruction *I, const Instruction *J) {
       return false;
   } else if (const auto *A = dyn_cast<CallBase>(I)) {
     const auto *B = cast<CallBase>(J);
+    if (!Behind && changedCallee(A, B))
+      return false;
     if (!sameType(A->getFunctionType(), B->getFunctionType()) || A->getNumOperandBundles() != B->getNumOperandBundles())
       return false;
     if (A->getIntrinsicID() != B->getIntrinsicID())
@@ -292,6 +325,8 @@ bool Pairing::same(const Value *V, const Value *W) {
   auto Found = Known.find(V);
   if (Found != Known.end())
     return Found->second == W;
+  if (isa<InlineAsm>(V))
+    return V == W;
   if (isa<Constant>(V) || isa<Constant>(W)) {
     if (const auto *I = dyn_cast<Instruction>(V))
       return bindResult(I, W);
@@ -317,6 +352,29 @@ bool Pairing::same(const Value *V, const Value *W) {
     return true;
   undo(Mark);
   Results = Kept;
+  return false;
+}
+
+// Whether a function of the unit that is called before the region does something else now; or one that it calls.
+bool Pairing::changedCallee(const CallBase *A, const CallBase *B) {
+  SmallSetVector<const Function *, 8> All;
+  if (const Function *F = A->getCalledFunction())
+    All.insert(F);
+  const Module &Now = *B->getModule();
+  for (size_t N = 0; N < All.size(); ++N) {
+    const Function *F = All[N], *G = Now.getFunction(F->getName());
+    if (F->isDeclaration() || isRegion(F))
+      continue;
+    if (!G || G->isDeclaration() || !sameDefinition(*F, *G)) {
+      if (Why.empty())
+        Why = "the function " + F->getName().str() + ", which is called before it, is not that of the captured program";
+      return true;
+    }
+    for (const Instruction &I : instructions(*F))
+      if (const auto *C = dyn_cast<CallBase>(&I))
+        if (const Function *Next = C->getCalledFunction())
+          All.insert(Next);
+  }
   return false;
 }
 

@@ -14,6 +14,10 @@ llvm::CallInst *regionCall(llvm::Function &Region);
 // The line of an instruction, or of the nearest one behind it; 0 if none is known.
 unsigned lineOf(const llvm::Instruction *I);
 
+// Whether the functions do the same, those that they call apart; whether variables begin with the same value.
+bool sameDefinition(const llvm::Function &A, const llvm::Function &B);
+bool sameInitialValue(const llvm::GlobalVariable &A, const llvm::GlobalVariable &B);
+
 // Whether types are laid out alike: two modules call the same structure otherwise.
 bool sameType(const llvm::Type *A, const llvm::Type *B);
 
@@ -61,6 +65,7 @@ private:
   bool sameInstruction(const llvm::Instruction *I, const llvm::Instruction *J);
   bool sameOperands(const llvm::Instruction *I, const llvm::Instruction *J);
   bool sameMemory(const llvm::Instruction *I, const llvm::Instruction *J) const;
+  bool changedCallee(const llvm::CallBase *A, const llvm::CallBase *B);
   bool bindResult(const llvm::Instruction *I, const llvm::Value *W);
   bool sameAnchor(llvm::Instruction *I, llvm::Instruction *J);
   bool forward();

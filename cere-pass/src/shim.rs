@@ -130,6 +130,7 @@ unsafe extern "C" {
         captured: *const c_char,
         region: u32,
         function: *const c_char,
+        note: *mut *mut c_char,
     ) -> *mut c_char;
     pub fn cere_demangle(symbol: *const c_char) -> *mut c_char;
     pub fn cere_scoped_name(subprogram: LLVMMetadataRef) -> *mut c_char;

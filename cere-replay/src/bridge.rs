@@ -1,6 +1,6 @@
 //! Edited units in the place of captured ones.
 
-use crate::{EditedUnit, Options, ReplayError, limit};
+use crate::{EditedUnit, Options, ReplayError, check, limit};
 use cere_format::build::{BRIDGE_REFUSED, BUILD_VERSION, BridgePlan, ENV_BRIDGE};
 use cere_format::package::Manifest;
 use cere_toolchain::command::{hash, run};
@@ -14,6 +14,8 @@ const BITCODE: &[u8] = b"BC\xc0\xde";
 /// Lets what stands for the region of the codelet in the edited unit with this `ir` run on what was captured. `function`: the symbol
 /// of the region's function now; none: as it was.
 ///
+/// Beside it, what else differs in the unit, which this code does not run: names in one text, empty if nothing does.
+///
 /// # Errors
 /// [`ReplayError::NotBridged`] if nothing stands for it, or if that needs what was not captured.
 pub fn bridge(
@@ -22,7 +24,8 @@ pub fn bridge(
     ir: &Path,
     function: Option<&str>,
     options: &Options,
-) -> Result<EditedUnit, ReplayError> {
+) -> Result<(EditedUnit, String), ReplayError> {
+    check::check(manifest)?;
     let own = manifest.units.first();
     let captured = own.ok_or_else(|| ReplayError::Hostile("it holds no units".into()))?;
     let old = package.join(captured.member());
@@ -36,13 +39,21 @@ pub fn bridge(
         function.unwrap_or_default().as_bytes(),
         &stamp(&options.plugin)?,
     ]);
-    let made = cached::get(&options.cache, &format!("{key}.bridged"), |made| {
+    let others = options.cache.join(format!("{key}.others"));
+    let name = format!("{key}.bridged");
+    if !others.exists() {
+        // The cache is bounded, file by file.
+        let _ = std::fs::remove_file(options.cache.join(&name));
+    }
+    let made = cached::get(&options.cache, &name, |made| {
+        let beside = made.with_file_name("others");
         let plan = BridgePlan {
             version: BUILD_VERSION,
             captured: old.clone(),
             region,
             function: function.map(str::to_owned),
             output: made.to_owned(),
+            others: beside.clone(),
         };
         let recipe = Recipe {
             language: captured.language,
@@ -61,14 +72,17 @@ pub fn bridge(
             let most = options.settings.timeout.unwrap_or(limit::UNKNOWN);
             run(&line.reads(&old).limit(most), &captured.source)?;
         }
+        std::fs::rename(&beside, &others).map_err(io("write", &others))?;
         Ok::<(), ReplayError>(())
     })?;
     let content = read(&made)?;
     if content.starts_with(BITCODE) {
-        return Ok(EditedUnit {
-            unit: captured.id.clone(),
-            ir: made,
-        });
+        let unit = captured.id.clone();
+        let others = read(&others)?;
+        return Ok((
+            EditedUnit { unit, ir: made },
+            String::from_utf8_lossy(&others).into_owned(),
+        ));
     }
     let text = String::from_utf8_lossy(&content);
     let reason = text.strip_prefix(BRIDGE_REFUSED).unwrap_or(&text);

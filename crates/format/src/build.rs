@@ -488,6 +488,8 @@ pub struct BridgePlan {
     pub function: Option<String>,
     /// Where the edited unit's IR goes; or a text if nothing stands for the region, which begins with [`BRIDGE_REFUSED`].
     pub output: PathBuf,
+    /// Where the names of what else differs go, which the region's code does not run; empty if nothing does.
+    pub others: PathBuf,
 }
 
 /// Begins [`BridgePlan::output`] if nothing in the edited unit stands for the region; the reason follows.

@@ -48,7 +48,7 @@ pub struct Tried {
     pub reason: String,
     /// Time of the change over the time as captured; none if it is too short for the clock, or if the verdict is bad.
     pub gain: Option<Gain>,
-    /// Whether the region's machine code is the captured one.
+    /// Whether all machine code is the captured one.
     pub same_code: SameCode,
     /// What people should know.
     pub notes: Vec<String>,
@@ -83,6 +83,8 @@ pub struct Edits<'a> {
     replays: &'a Replays<'a>,
     settings: Settings,
     scratch: tempfile::TempDir,
+    /// What differs in the last unit that was bridged, and is not run.
+    others: String,
     /// By variant and unit.
     compiled: BTreeMap<(usize, String), Result<Edited, String>>,
 }
@@ -105,6 +107,7 @@ impl<'a> Edits<'a> {
             replays,
             settings,
             scratch: scratch.with_context(|| format!("cannot write in {}", place.display()))?,
+            others: String::new(),
             compiled: BTreeMap::new(),
         })
     }
@@ -118,7 +121,15 @@ impl<'a> Edits<'a> {
         effort: Effort,
     ) -> Result<Vec<Option<Tried>>> {
         let base = self.replays.options_to_repeat(&self.settings)?;
-        let mut subjects = vec![as_captured(target, &base)?];
+        let mut subjects = match as_captured(target, &base) {
+            Ok(subject) => vec![subject],
+            Err(error) => {
+                return Ok(variants
+                    .iter()
+                    .map(|v| Some(Tried::failed(v, &error)))
+                    .collect());
+            }
+        };
         let mut found: Vec<Option<Tried>> = Vec::new();
         let mut places = Vec::new();
         for (number, variant) in variants.iter().enumerate() {
@@ -138,7 +149,15 @@ impl<'a> Edits<'a> {
         if places.is_empty() {
             return Ok(found);
         }
-        let timed = time(target, subjects, effort)?;
+        let timed = match time(target, subjects, effort) {
+            Ok(timed) => timed,
+            Err(error) => {
+                return Ok(variants
+                    .iter()
+                    .map(|v| Some(Tried::failed(v, &error)))
+                    .collect());
+            }
+        };
         for (place, tried) in places.into_iter().zip(timed) {
             found[place] = Some(Tried {
                 variant: variants[place].name.clone(),
@@ -162,6 +181,7 @@ impl<'a> Edits<'a> {
             ..base.clone()
         };
         let mut edited = Vec::new();
+        self.others.clear();
         for member in &target.members {
             match self.edited_units(
                 &member.package,
@@ -176,7 +196,12 @@ impl<'a> Edits<'a> {
         if edited.iter().all(Vec::is_empty) && variant.flags.is_empty() {
             return Ok(Err(Untried::Unchanged));
         }
-        Ok(Subject::build(target, edited, &options)
+        let built = Subject::build(target, edited, &options);
+        Ok(built
+            .map(|subject| Subject {
+                others: std::mem::take(&mut self.others),
+                ..subject
+            })
             .map_err(|error| Untried::Failed(explained(error))))
     }
 
@@ -216,7 +241,10 @@ impl<'a> Edits<'a> {
                 options,
             );
             match bridged {
-                Ok(edited) => found.push(edited),
+                Ok((edited, others)) => {
+                    found.push(edited);
+                    self.others = others;
+                }
                 Err(error) => return Ok(Err(Untried::Failed(explained(error)))),
             }
         }
@@ -274,6 +302,17 @@ fn explained(error: ReplayError) -> String {
 }
 
 impl Tried {
+    /// Of a region whose captured code cannot be run in this way.
+    fn failed(variant: &Variant, error: &anyhow::Error) -> Self {
+        Self {
+            reason: format!(
+                "the code as captured cannot be tried, which is no fault of the edit: {}",
+                cere_system::console::print::error(error)
+            ),
+            ..Self::open(&variant.name)
+        }
+    }
+
     fn open(variant: &str) -> Self {
         Self {
             variant: variant.to_owned(),
@@ -295,10 +334,9 @@ fn as_captured(target: &Target, options: &Options) -> Result<Subject> {
             .first()
             .map(|unit| package.join(unit.member()));
         let ir = own.context("the package holds no units")?;
-        let bridged = cere_replay::bridge::bridge(package, manifest, &ir, None, options);
-        Ok(vec![bridged.with_context(|| {
-            format!("{} cannot be tried", manifest.name)
-        })?])
+        let (bridged, _) = cere_replay::bridge::bridge(package, manifest, &ir, None, options)
+            .with_context(|| manifest.name.clone())?;
+        Ok(vec![bridged])
     });
     let units = each.collect::<Result<Vec<_>>>()?;
     Ok(Subject::build(target, units, options)?)
@@ -315,6 +353,8 @@ struct Subject {
     built: Vec<Candidate>,
     /// Identifies their machine code.
     code: Vec<String>,
+    /// What differs beside it, and is not run.
+    others: String,
     /// What its first replays found.
     first: Option<Tried>,
 }
@@ -340,6 +380,7 @@ impl Subject {
         Ok(Self {
             built: all,
             code,
+            others: String::new(),
             first: None,
         })
     }
@@ -402,7 +443,11 @@ fn time(target: &Target, subjects: Vec<Subject>, effort: Effort) -> Result<Vec<T
     let tried = all.iter().zip(gains).zip(failures);
     let tried = tried.map(|((subject, gain), failure)| {
         let first = turns.bench.subjects[*subject].first.take();
-        let first = first.unwrap_or_else(|| Tried::open(""));
+        let mut first = first.unwrap_or_else(|| Tried::open(""));
+        first.same_code = match turns.bench.is_same(*subject) {
+            true => SameCode::Yes,
+            false => SameCode::No,
+        };
         match failure {
             // The verdict is bad, or a later replay failed.
             Some(why) => Tried {
@@ -455,10 +500,6 @@ impl Bench for Trials<'_> {
             if is_first {
                 notes(&mut first.notes, &replay.notes);
                 cere_replay::judge(package, manifest, built, &mut replay, options)?;
-                first.same_code = match (first.same_code, built.same_code) {
-                    (SameCode::Unknown, code) | (SameCode::Yes, code) => code,
-                    (other, _) => other,
-                };
                 let rank = |v: Verdict| Verdict::ALL.iter().position(|of| *of == v);
                 if first.verdict.is_none_or(|v| rank(replay.verdict) > rank(v)) {
                     first.verdict = Some(replay.verdict);
@@ -476,6 +517,12 @@ impl Bench for Trials<'_> {
                 Some(Verdict::Exact | Verdict::Tolerance | Verdict::Partly)
             );
             let why = first.reason.clone();
+            let others = &self.subjects[subject].others;
+            if !others.is_empty() {
+                first.notes.push(format!(
+                    "not tried here, and changed as well: {others}. If the program does something else there, the region meets other values"
+                ));
+            }
             self.subjects[subject].first = Some(first);
             if !good {
                 return Ok(Err(why));

@@ -5,6 +5,7 @@ use cere_measure::edits::Tried;
 use cere_replay::SameCode;
 use cere_system::console::print;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// The verdict in one word.
 fn verdict(tried: &Tried) -> &'static str {
@@ -54,7 +55,7 @@ pub fn text(regions: &[Region]) -> String {
         .flat_map(|r| &r.tried)
         .any(|t| !t.variant.is_empty());
     let mut rows = Vec::new();
-    let mut below = String::new();
+    let (mut below, mut noted) = (String::new(), BTreeMap::<&str, Vec<String>>::new());
     for region in regions {
         for tried in &region.tried {
             let mut row = vec![region.name.clone()];
@@ -71,13 +72,20 @@ pub fn text(regions: &[Region]) -> String {
                 below.push_str(&format!("\n{what}: {}", tried.reason));
             }
             for note in &tried.notes {
-                below.push_str(&format!("\n{what}: {note}"));
+                noted.entry(note).or_default().push(what.clone());
             }
         }
     }
+    for (note, of) in noted {
+        let more = match of.len() {
+            1 => String::new(),
+            count => format!(" and {} more", count - 1),
+        };
+        below.push_str(&format!("\n{}{more}: {note}", of[0]));
+    }
     let mut heading = vec!["region"];
     heading.extend(named.then_some("variant"));
-    heading.extend(["verdict", "time", "95 %", "program", "code"]);
+    heading.extend(["verdict", "time", "interval", "program", "code"]);
     let table = print::table_of_names(&heading, rows);
     match below.is_empty() {
         true => table,

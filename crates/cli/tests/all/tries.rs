@@ -326,6 +326,96 @@ fn variants_leave_the_build_alone() {
     );
 }
 
+/// Two loops, functions around them, values before them.
+const AROUND: &str = r#"
+#include <stdio.h>
+static double scale = 2.0, a[3000], b[3000], p[4], q[4];
+__attribute__((noinline)) static void prepare(double *x, int k) { x[0] = k; x[1] = 2 * k; }
+__attribute__((noinline)) static double end(double s) { return s * 1.5; }
+__attribute__((noinline)) double one(int n) {
+    double v[3], s = 0, t = 1, w[8] = {0};
+    for (int i = 0; i < 3; i++) v[i] = i * .5;
+    __asm__ volatile("" ::: "memory");
+    prepare(a, n);
+    for (int i = 0; i < n; i++) { s += a[i] * scale * v[i % 3]; t += b[i] * .5; w[i & 7] += a[i]; }
+    if (n > 100) p[0] = q[0] + s;
+    return end(s + t) + w[1] * w[2];
+}
+__attribute__((noinline)) double two(int n) {
+    double s = 0;
+    for (int i = 0; i < n; i++) b[i] = a[i] * 2 + 1;
+    for (int i = 0; i < n; i++) s += b[i] * a[i];
+    return s;
+}
+int main(void) {
+    for (int i = 0; i < 3000; i++) { a[i] = i % 17; b[i] = i % 5; }
+    double r = 0;
+    for (int t = 0; t < 30; t++) r += one(3000) + two(3000);
+    printf("%.15g\n", r);
+}
+"#;
+
+/// What surrounds a region is never taken for tried.
+#[test]
+fn what_is_around_counts() {
+    let directory = directory_with(&[("x.c", AROUND)]);
+    let at = directory.path();
+    instrument(at, "$CC -O2 x.c -o x");
+    succeed(at, "profile -- ./x");
+    succeed(at, "capture one* --invocation 9 -- ./x");
+    succeed(at, "capture two* --invocation 9 -- ./x");
+    for (from, to, verdict, said) in [
+        (
+            "2 * k",
+            "3 * k",
+            "failed",
+            "the function prepare, which is called before it",
+        ),
+        (
+            "scale = 2.0",
+            "scale = 2.5",
+            "failed",
+            "the initial value of scale",
+        ),
+        (
+            "s * 1.5",
+            "s * 1.25",
+            "exact",
+            "not tried here, and changed as well: end",
+        ),
+        (
+            "a[i] * 2 + 1",
+            "a[i] * 3 + 1",
+            "exact",
+            "not tried here, and changed as well: two",
+        ),
+        ("s + t)", "t + s)", "exact", ""),
+        ("w[", "ww[", "exact", ""),
+        (
+            "t += b[i] * .5; w[i & 7] += a[i]; }",
+            "w[i & 7] += a[i]; } for (int i = 0; i < n; i++) t += b[i] * .5;",
+            "exact",
+            "",
+        ),
+    ] {
+        assert!(AROUND.contains(from), "{from}");
+        write(at, &[("x.c", &AROUND.replace(from, to))]);
+        let all = tried(at, "one*");
+        assert_eq!(all[0]["verdict"], verdict, "{to}: {all}");
+        has(&all[0].to_string(), said);
+    }
+    write(
+        at,
+        &[("x.c", &AROUND.replace("a[i] * 2 + 1", "a[i] * 3 + 1"))],
+    );
+    let all = tried(at, "two*");
+    let second = all.as_array().and_then(|all| all.last()).expect("a region");
+    has(
+        &second["notes"].to_string(),
+        "not tried here, and changed as well: the loop at line",
+    );
+}
+
 /// Of C++ with objects, templates and exceptions.
 const BODIES: &str = r#"
 #include <cmath>

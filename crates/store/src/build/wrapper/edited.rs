@@ -162,16 +162,37 @@ fn source_of(unit: &Unit, edit: &Edit, job: &Job) -> Result<(String, Option<Stri
 
 /// Takes out what would write files of the build's.
 fn drop_dependencies(line: &mut Vec<String>) {
-    const WITH_VALUE: [&str; 4] = ["-MF", "-MT", "-MQ", "-MJ"];
+    const WITH_VALUE: [&str; 6] = [
+        "-MF",
+        "-MT",
+        "-MQ",
+        "-MJ",
+        "-serialize-diagnostics",
+        "--serialize-diagnostics",
+    ];
+    const BESIDE: [&str; 14] = [
+        "-MF",
+        "-MT",
+        "-MQ",
+        "-MJ",
+        "-Wp,-M",
+        "-save-temps",
+        "-fsave-optimization-record",
+        "-foptimization-record-file",
+        "-ftime-trace",
+        "-gsplit-dwarf",
+        "-fstack-usage",
+        "-fcallgraph-info",
+        "-ftest-coverage",
+        "--coverage",
+    ];
     let mut kept = Vec::new();
     let mut words = std::mem::take(line).into_iter();
     while let Some(word) = words.next() {
         match &*word {
             _ if WITH_VALUE.contains(&&*word) => drop(words.next()),
             "-MD" | "-MMD" | "-MP" | "-MG" => {}
-            _ if word.starts_with("-save-temps")
-                || word.starts_with("-fsave-optimization-record") => {}
-            _ if word.starts_with("-ftime-trace") || word.starts_with("-gsplit-dwarf") => {}
+            _ if BESIDE.iter().any(|start| word.starts_with(start)) => {}
             _ => kept.push(word),
         }
     }
