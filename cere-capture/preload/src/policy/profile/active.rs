@@ -286,14 +286,17 @@ pub unsafe fn pop_active<const FIRST: bool>(own: &Own<FIRST>, now: u64, finished
             (*caller).pairs += entry.pairs + 1;
             (*caller).waited += entry.waited;
         }
+        // Of one that was not on a processor meanwhile the time is known to some thousand cycles: no less than the shortest.
+        let least = match entry.waited {
+            0 => 0,
+            _ => (*times).min,
+        };
+        let work = cycles.saturating_sub(entry.waited).max(least);
         if finished {
-            let work = cycles.saturating_sub(entry.waited);
             (*times).finished += 1;
             (*times).sum += work;
             (*times).max = (*times).max.max(work);
-            // Of one that was not on a processor meanwhile the time is known to some thousand cycles, if another one's is.
-            let known = (*times).min > 0;
-            if work > 0 && (!known || entry.waited == 0 && work < (*times).min) {
+            if work > 0 && ((*times).min == 0 || work < (*times).min) {
                 (*times).min = work;
             }
             if !FIRST && room::holds_sample(&own.tables, entry.region as usize, times) {
@@ -301,19 +304,20 @@ pub unsafe fn pop_active<const FIRST: bool>(own: &Own<FIRST>, now: u64, finished
             }
         }
         if FIRST {
-            pop_of_first(&own.tables, &entry, cycles, self_cycles, finished);
+            let work = finished.then_some(work);
+            pop_of_first(&own.tables, &entry, cycles, self_cycles, work);
         }
     }
 }
 
-/// What the first thread keeps beside the sums: nodes and traces.
+/// What the first thread keeps beside the sums: nodes and traces. `work`: cycles of an invocation that ended.
 #[inline(always)]
 unsafe fn pop_of_first(
     tables: &Tables,
     entry: &RawActive,
     cycles: u64,
     self_cycles: u64,
-    finished: bool,
+    work: Option<u64>,
 ) {
     // SAFETY: see `pop_active`.
     unsafe {
@@ -330,15 +334,14 @@ unsafe fn pop_of_first(
         if first {
             (*trace).first_starts[position] = entry.start;
         }
-        if !finished {
+        let Some(work) = work else {
             return;
-        }
+        };
         if first {
-            (*trace).first[position] = cycles.saturating_sub(entry.waited);
+            (*trace).first[position] = work;
         } else if position < TRACE_FIRST {
             (*tables.header()).times_lost += 1;
         } else {
-            let work = cycles.saturating_sub(entry.waited);
             kept::keep_time(tables, slot, entry.invocation, work, entry.start);
         }
     }
