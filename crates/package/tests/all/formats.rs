@@ -104,6 +104,7 @@ fn the_page_names_the_fields() {
     // kept.
     let private = [
         "BindPlan",
+        "BridgePlan",
         "KeepPlan",
         "KeptRequest",
         "OverRanks",
