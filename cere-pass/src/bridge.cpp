@@ -461,7 +461,7 @@ std::string otherLayout(Function &Root, Module &Old) {
           continue;
         uint64_t Now = Old.getDataLayout().getTypeAllocSize(G->getValueType());
         uint64_t Then = Old.getDataLayout().getTypeAllocSize(H->getValueType());
-        if (!G->isConstant() && !H->isConstant() && Now == Then && !sameInitialValue(*G, *H))
+        if (!G->isConstant() && Now == Then && !sameInitialValue(*G, *H))
           return "the initial value of " + G->getName().str() + " is another one, and captured memory has the old one";
         if (Now != Then && !(G->isConstant() && H->isConstant()))
           return "the variable " + G->getName().str() + " has " + std::to_string(Now) + " bytes, and " +

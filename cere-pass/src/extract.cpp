@@ -15,6 +15,21 @@
 
 using namespace llvm;
 
+bool asksForFrame(const Instruction &I) {
+  const auto *C = dyn_cast<CallBase>(&I);
+  switch (C ? C->getIntrinsicID() : Intrinsic::not_intrinsic) {
+  case Intrinsic::returnaddress:
+  case Intrinsic::frameaddress:
+  case Intrinsic::addressofreturnaddress:
+  case Intrinsic::sponentry:
+  case Intrinsic::eh_dwarf_cfa:
+  case Intrinsic::localescape:
+    return true;
+  default:
+    return false;
+  }
+}
+
 namespace {
 const char *refusal(const Function &F, const Loop &L) {
   if (F.hasFnAttribute(Attribute::Naked))
@@ -38,17 +53,8 @@ const char *refusal(const Function &F, const Loop &L) {
         return "setjmp in the loop";
       if (isa<InvokeInst>(C) && F.hasFnAttribute(Attribute::AlwaysInline))
         return "exceptions in a function that is always inlined";
-      switch (C->getIntrinsicID()) {
-      case Intrinsic::returnaddress:
-      case Intrinsic::frameaddress:
-      case Intrinsic::addressofreturnaddress:
-      case Intrinsic::sponentry:
-      case Intrinsic::eh_dwarf_cfa:
-      case Intrinsic::localescape:
+      if (asksForFrame(*C))
         return "the loop asks for its frame or return address";
-      default:
-        break;
-      }
     }
   }
   return nullptr;

@@ -17,6 +17,9 @@ const char *stackUse(llvm::Loop &L, llvm::DominatorTree &DT, Blocks &Tail);
 // The loop with this header; null if there is none.
 llvm::Loop *loopAt(llvm::LoopInfo &LI, llvm::BasicBlock *Header);
 
+// Whether the instruction asks for its function's frame or return address.
+bool asksForFrame(const llvm::Instruction &I);
+
 // Landing pads outside the loop that its invokes reach.
 llvm::SmallVector<llvm::BasicBlock *, 8> landingPadsOutside(const llvm::Loop &L);
 

@@ -1,5 +1,6 @@
 // Whole functions as regions: what stands in the way, and the move of the body to a function of its own. C++ because
 // the C API cannot move blocks from one function to another, or remove attributes of a call's arguments.
+#include "extract.h"
 #include "llvm-c/Core.h"
 #include "llvm/IR/DebugInfoMetadata.h"
 #include "llvm/IR/IRBuilder.h"
@@ -51,17 +52,7 @@ const char *refusal(const Instruction &I) {
     return nullptr;
   if (Call->isMustTailCall())
     return "the function ends in a call that has to take its place (musttail)";
-  switch (Call->getIntrinsicID()) {
-  case Intrinsic::returnaddress:
-  case Intrinsic::frameaddress:
-  case Intrinsic::addressofreturnaddress:
-  case Intrinsic::sponentry:
-  case Intrinsic::eh_dwarf_cfa:
-  case Intrinsic::localescape:
-    return "the function asks for its frame or return address";
-  default:
-    return nullptr;
-  }
+  return asksForFrame(I) ? "the function asks for its frame or return address" : nullptr;
 }
 
 // The attributes of F for its body: what they say of values stays, how those are handed over does not.

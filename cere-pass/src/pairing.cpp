@@ -116,7 +116,7 @@ const CallInst *asRegionCall(const Instruction *I) {
   return C && isRegion(C->getCalledFunction()) ? C : nullptr;
 }
 
-// Effects between the start of its block, or `After`, and the instruction.
+// Effects of its block before the instruction, and behind it.
 unsigned effectsBefore(const Instruction *I) {
   unsigned Count = 0;
   for (const Instruction *J = I->getPrevNode(); J; J = J->getPrevNode())

@@ -243,7 +243,7 @@ impl fmt::Display for Damage {
             ),
             Self::Calls { told, found } => write!(
                 to,
-                "the manifest tells of {told} calls of MPI, and their list holds {found}"
+                "the manifest has {told} calls of MPI, and their list has {found}"
             ),
             Self::TableCut { bytes } => write!(to, "the page table is cut short: {bytes} bytes"),
             Self::TablePage(address) => write!(

@@ -175,7 +175,7 @@ fn variants(
         found.push(sources.patch(patch, &place)?);
     }
     for tree in &options.dir {
-        found.push(sources.tree(tree, None)?);
+        found.push(sources.tree(tree)?);
     }
     if found.is_empty() {
         found.push(Variant::default());

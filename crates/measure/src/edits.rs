@@ -16,8 +16,8 @@ use cere_format::build::Unit;
 use cere_format::package::Manifest;
 use cere_format::replay::Verdict;
 use cere_replay::{Built, EditedUnit, Options, ReplayError, SameCode};
-use cere_store::build::wrapper::edited::{self, Edit, Edited};
-use cere_store::sources::{self, Changes, State};
+use cere_store::build::wrapper::edited::{self, Edit};
+use cere_store::sources::{self, Changes};
 use cere_store::state;
 use cere_timing::stats::{Gain, gain};
 use std::collections::{BTreeMap, BTreeSet};
@@ -86,7 +86,7 @@ pub struct Edits<'a> {
     /// What differs in the last unit that was bridged, and is not run.
     others: String,
     /// By variant and unit.
-    compiled: BTreeMap<(usize, String), Result<Edited, String>>,
+    compiled: BTreeMap<(usize, String), Result<PathBuf, String>>,
 }
 
 /// Why a variant says nothing of a codelet.
@@ -123,12 +123,7 @@ impl<'a> Edits<'a> {
         let base = self.replays.options_to_repeat(&self.settings)?;
         let mut subjects = match as_captured(target, &base) {
             Ok(subject) => vec![subject],
-            Err(error) => {
-                return Ok(variants
-                    .iter()
-                    .map(|v| Some(Tried::failed(v, &error)))
-                    .collect());
-            }
+            Err(error) => return Ok(all_failed(variants, &error)),
         };
         let mut found: Vec<Option<Tried>> = Vec::new();
         let mut places = Vec::new();
@@ -151,12 +146,7 @@ impl<'a> Edits<'a> {
         }
         let timed = match time(target, subjects, effort) {
             Ok(timed) => timed,
-            Err(error) => {
-                return Ok(variants
-                    .iter()
-                    .map(|v| Some(Tried::failed(v, &error)))
-                    .collect());
-            }
+            Err(error) => return Ok(all_failed(variants, &error)),
         };
         for (place, tried) in places.into_iter().zip(timed) {
             found[place] = Some(Tried {
@@ -196,6 +186,10 @@ impl<'a> Edits<'a> {
         if edited.iter().all(Vec::is_empty) && variant.flags.is_empty() {
             return Ok(Err(Untried::Unchanged));
         }
+        for source in self.changed_beside(target, &variant.edit)? {
+            let apart = if self.others.is_empty() { "" } else { ", " };
+            self.others += &format!("{apart}code of {}", source.display());
+        }
         let built = Subject::build(target, edited, &options);
         Ok(built
             .map(|subject| Subject {
@@ -222,7 +216,7 @@ impl<'a> Edits<'a> {
                 continue;
             }
             let ir = match self.compiled(number, &record, &variant.edit)? {
-                Ok(edited) => edited.ir.clone(),
+                Ok(ir) => ir.clone(),
                 Err(said) => return Ok(Err(Untried::Failed(said.trim_end().to_owned()))),
             };
             if place > 0 {
@@ -251,6 +245,23 @@ impl<'a> Edits<'a> {
         Ok(Ok(found))
     }
 
+    /// Sources of the build's other units that the variant changes: what the region calls of them is run, no more.
+    fn changed_beside(&self, target: &Target, edit: &Edit) -> Result<BTreeSet<PathBuf>> {
+        let regions = target
+            .members
+            .iter()
+            .filter_map(|m| m.manifest.units.first());
+        let own: BTreeSet<&str> = regions.map(|unit| unit.id.as_str()).collect();
+        let mut found = BTreeSet::new();
+        for unit in state::current_units(self.replays.store)? {
+            let other = !own.contains(unit.id.as_str());
+            if other && unit.source.exists() && self.changes(&unit, edit)? {
+                found.insert(unit.source);
+            }
+        }
+        Ok(found)
+    }
+
     /// Whether a source of the unit is another one in the variant than it was.
     fn changes(&self, unit: &Unit, edit: &Edit) -> Result<bool> {
         let store = self.replays.store;
@@ -269,15 +280,13 @@ impl<'a> Edits<'a> {
             return Ok(unit.sources.iter().any(|s| named(&s.file)) || named(&unit.source));
         }
         let changes = Changes::of(store, unit);
-        if let Some(gone) = changes.gone.iter().find(|file| **file == unit.source) {
-            let listed = sources::state(store, unit, gone);
-            anyhow::ensure!(
-                listed != State::Gone,
-                "{} is not there any more: put it back, or name the file with its code now by --source",
-                gone.display()
-            );
-        }
-        Ok(!changes.changed.is_empty())
+        anyhow::ensure!(
+            !changes.gone.contains(&unit.source),
+            "{} is not there any more: put it back, or name the file with its code now by --source",
+            unit.source.display()
+        );
+        // Without a header the compiler says what is missing.
+        Ok(!changes.changed.is_empty() || !changes.gone.is_empty())
     }
 
     fn compiled(
@@ -285,7 +294,7 @@ impl<'a> Edits<'a> {
         number: usize,
         unit: &Unit,
         edit: &Edit,
-    ) -> Result<&Result<Edited, String>> {
+    ) -> Result<&Result<PathBuf, String>> {
         let key = (number, unit.id.clone());
         if !self.compiled.contains_key(&key) {
             let place = self.scratch.path().join(format!("{number}-{}", unit.id));
@@ -323,6 +332,13 @@ impl Tried {
             notes: Vec::new(),
         }
     }
+}
+
+/// All variants of a region whose captured code cannot be run in this way.
+fn all_failed(variants: &[Variant], error: &anyhow::Error) -> Vec<Option<Tried>> {
+    let each = variants.iter();
+    each.map(|variant| Some(Tried::failed(variant, error)))
+        .collect()
 }
 
 /// The code as captured, built in the way of the edited code, so that nothing but the edit differs.
@@ -490,7 +506,14 @@ impl Bench for Trials<'_> {
         {
             let (package, manifest) = (&member.package, &member.manifest);
             let (built, options) = (&candidate.built, &candidate.options);
-            let mut replay = match cere_replay::run::run(package, manifest, built, options) {
+            let judged =
+                cere_replay::run::run(package, manifest, built, options).and_then(|mut r| {
+                    if is_first {
+                        cere_replay::judge(package, manifest, built, &mut r, options)?;
+                    }
+                    Ok(r)
+                });
+            let replay = match judged {
                 Ok(replay) => replay,
                 Err(error) => {
                     self.subjects[subject].first.get_or_insert(first).verdict = None;
@@ -499,7 +522,6 @@ impl Bench for Trials<'_> {
             };
             if is_first {
                 notes(&mut first.notes, &replay.notes);
-                cere_replay::judge(package, manifest, built, &mut replay, options)?;
                 let rank = |v: Verdict| Verdict::ALL.iter().position(|of| *of == v);
                 if first.verdict.is_none_or(|v| rank(replay.verdict) > rank(v)) {
                     first.verdict = Some(replay.verdict);

@@ -192,14 +192,19 @@ pub fn profile(store: &Store) -> Result<Profile> {
         );
     }
     let profile: Profile = read_json(&path)?;
-    if profile.version != PROFILE_VERSION {
-        bail!(
-            "{} has version {}, this cere reads {PROFILE_VERSION}: run `cere profile` again",
-            path.display(),
-            profile.version
-        );
-    }
+    let versions = [profile.version, PROFILE_VERSION];
+    check_version(&path, versions, "run `cere profile` again")?;
     Ok(profile)
+}
+
+/// An error unless the file has the version that this cere reads, the second one. `remedy`: what to do.
+fn check_version(path: &Path, [found, read]: [u32; 2], remedy: &str) -> Result<()> {
+    anyhow::ensure!(
+        found == read,
+        "{} has version {found}, this cere reads {read}: {remedy}",
+        path.display()
+    );
+    Ok(())
 }
 
 /// The loops that profiles found too short for a probe; none if there was no profile.
@@ -209,14 +214,11 @@ pub fn short_loops(store: &Store) -> Result<Vec<ShortLoop>> {
         return Ok(Vec::new());
     }
     let short: ShortLoops = read_json(&path)?;
-    if short.version != ShortLoops::VERSION {
-        bail!(
-            "{} has version {}, this cere reads {}: remove it and run `cere profile` again",
-            path.display(),
-            short.version,
-            ShortLoops::VERSION
-        );
-    }
+    check_version(
+        &path,
+        [short.version, ShortLoops::VERSION],
+        "remove it and run `cere profile` again",
+    )?;
     Ok(short.loops)
 }
 
@@ -227,14 +229,11 @@ pub fn split_loops(store: &Store) -> Result<Vec<SplitLoop>> {
         return Ok(Vec::new());
     }
     let split: SplitLoops = read_json(&path)?;
-    if split.version != SplitLoops::VERSION {
-        bail!(
-            "{} has version {}, this cere reads {}: remove it and name the loops again with `cere instrument --split`",
-            path.display(),
-            split.version,
-            SplitLoops::VERSION
-        );
-    }
+    check_version(
+        &path,
+        [split.version, SplitLoops::VERSION],
+        "remove it and name the loops again with `cere instrument --split`",
+    )?;
     Ok(split.loops)
 }
 
@@ -245,14 +244,11 @@ pub fn chosen_functions(store: &Store) -> Result<Vec<String>> {
         return Ok(Vec::new());
     }
     let chosen: ChosenFunctions = read_json(&path)?;
-    if chosen.version != ChosenFunctions::VERSION {
-        bail!(
-            "{} has version {}, this cere reads {}: remove it and name the functions again with `cere instrument --functions`",
-            path.display(),
-            chosen.version,
-            ChosenFunctions::VERSION
-        );
-    }
+    check_version(
+        &path,
+        [chosen.version, ChosenFunctions::VERSION],
+        "remove it and name the functions again with `cere instrument --functions`",
+    )?;
     Ok(chosen.patterns)
 }
 

@@ -347,7 +347,8 @@ pub fn give_back(signal: i32) {
 }
 
 /// In a handler: a fault while nothing is closed. Either it began before memory was opened and does not repeat, or it is the
-/// program's own. `opened` tells the times apart that memory was opened.
+/// program's own. `opened` counts how often memory was opened: a fault
+/// that repeats after another opening is a new one.
 ///
 /// # Safety
 /// `info` is the handler's.

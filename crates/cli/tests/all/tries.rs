@@ -416,6 +416,42 @@ fn what_is_around_counts() {
     );
 }
 
+/// What another unit does before the region is not run by its codelet.
+#[test]
+fn other_units_that_changed_are_named() {
+    const A: &str = r#"
+#include <stdio.h>
+void prepare(double *, int);
+static double a[4000], b[4000];
+__attribute__((noinline)) double one(int n) {
+    double s = 0;
+    prepare(a, n);
+    for (int i = 0; i < n; i++) s += a[i] * b[i];
+    return s;
+}
+int main(void) {
+    for (int i = 0; i < 4000; i++) { a[i] = i % 17; b[i] = i % 5 + 1; }
+    double r = 0;
+    for (int t = 0; t < 30; t++) r += one(4000);
+    printf("%.15g\n", r);
+}
+"#;
+    const B: &str = "void prepare(double *x, int k) { x[0] = k; x[1] = 2 * k; }\n";
+    let directory = directory_with(&[("a.c", A), ("b.c", B)]);
+    let at = directory.path();
+    instrument(at, "$CC -O2 a.c b.c -o x");
+    succeed(at, "profile -- ./x");
+    succeed(at, "capture one* --invocation 9 -- ./x");
+    write(at, &[("a.c", &A.replace("a[i] * b[i]", "b[i] * a[i]"))]);
+    let named = "not tried here, and changed as well";
+    let all = tried(at, "");
+    assert!(!all.to_string().contains(named), "{all}");
+    write(at, &[("b.c", &B.replace("2 * k", "3 * k"))]);
+    let said = tried(at, "")[0]["notes"].to_string();
+    has(&said, named);
+    has(&said, "/b.c");
+}
+
 /// Of C++ with objects, templates and exceptions.
 const BODIES: &str = r#"
 #include <cmath>

@@ -137,15 +137,12 @@ impl Sources {
         self.ending_in(whole, patch)
     }
 
-    /// A copy of the build's tree: `from` is the directory that it is a copy of, as far as that is known.
-    pub fn tree(&self, tree: &Path, from: Option<&Path>) -> Result<Variant> {
+    /// A copy of the build's tree.
+    pub fn tree(&self, tree: &Path) -> Result<Variant> {
         let to = tree
             .canonicalize()
             .with_context(|| format!("--dir {}: it cannot be opened", tree.display()))?;
-        let from = match from {
-            Some(from) => from.to_owned(),
-            None => self.root(&to)?,
-        };
+        let from = self.root(&to)?;
         Ok(Variant {
             name: tree.display().to_string(),
             edit: Edit {

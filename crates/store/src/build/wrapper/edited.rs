@@ -6,9 +6,7 @@ use super::job::Job;
 use super::{TOOLS, compiler};
 use crate::{components, state};
 use anyhow::{Context, Result, bail};
-use cere_format::build::{
-    BUILD_VERSION, CompileCommand, ENV_COMMAND, ENV_KEPT_ALONE, Language, Unit,
-};
+use cere_format::build::{BUILD_VERSION, CompileCommand, ENV_COMMAND, ENV_KEPT_ALONE, Unit};
 use cere_format::store::Store;
 use cere_toolchain::arguments::{self, Item};
 use cere_toolchain::gcc;
@@ -25,17 +23,8 @@ pub struct Edit {
     pub moved: Option<(PathBuf, PathBuf)>,
 }
 
-/// An edited unit.
-#[derive(Debug, Clone)]
-pub struct Edited {
-    /// Its record.
-    pub unit: Unit,
-    /// Its IR.
-    pub ir: PathBuf,
-}
-
-/// Compiles `unit` with `edit` into the empty directory `scratch`. The inner error is what the compiler says.
-pub fn compile(unit: &Unit, edit: &Edit, scratch: &Path) -> Result<Result<Edited, String>> {
+/// Compiles `unit` with `edit` into the empty directory `scratch`; its IR. The inner error is what the compiler says.
+pub fn compile(unit: &Unit, edit: &Edit, scratch: &Path) -> Result<Result<PathBuf, String>> {
     let job = job(unit, edit, scratch)?;
     let source = source_of(unit, edit, &job)?;
     let object = scratch.join("edited.o");
@@ -227,19 +216,12 @@ fn attempt(job: &Job, line: &[String], record: &Path) -> Result<(ExitStatus, Str
     ))
 }
 
-fn kept(store: &Store) -> Result<Edited> {
-    let mut units = state::current_units(store)?;
-    let unit = match units.len() {
-        1 => units.remove(0),
-        count => {
-            bail!("the compiler kept {count} units of one source: this is a bug, please report it")
-        }
-    };
-    let ir = store.unit_ir(&unit.id);
-    Ok(Edited { unit, ir })
-}
-
-/// Whether the compiler of `unit` reads files in the place of others.
-pub fn can_replace(unit: &Unit) -> bool {
-    unit.language != Language::Fortran
+fn kept(store: &Store) -> Result<PathBuf> {
+    match &state::current_units(store)?[..] {
+        [unit] => Ok(store.unit_ir(&unit.id)),
+        units => bail!(
+            "the compiler kept {} units of one source: this is a bug, please report it",
+            units.len()
+        ),
+    }
 }
