@@ -3,16 +3,12 @@
 use crate::options::{Common, Replaying};
 use crate::show;
 use anyhow::{Context, Result, bail};
-use cere_format::build::Unit;
-use cere_format::package::Manifest;
-use cere_format::profile::Profile;
 use cere_format::replay::Verdict;
+use cere_measure::Replays;
+use cere_measure::edits::captured::{Captured, Region};
 use cere_measure::edits::given::Sources;
 use cere_measure::edits::{Edits, Effort, Tried, Variant};
-use cere_measure::{Member, Replays, Target};
-use cere_store::{codelets, find, state};
-use cere_system::console::{note, print, progress};
-use std::collections::BTreeMap;
+use cere_system::console::{print, progress};
 use std::path::PathBuf;
 
 /// Edited loops on captured data: is the result right, and how fast is it?
@@ -61,50 +57,14 @@ fn pair(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// A region with what came of each variant.
-pub struct Region {
-    /// Its name.
-    pub name: String,
-    /// Names of its codelets.
-    pub codelets: Vec<String>,
-    /// Its share of the run; none without a profile of it.
-    pub share: Option<f64>,
-    /// The variants.
-    pub tried: Vec<Tried>,
-}
-
 /// Runs the subcommand.
 pub fn run(options: &Options) -> Result<u8> {
     let store = options.common.existing_store()?;
     let events = cere_system::console::events();
-    let what = match options.what.is_empty() {
-        true => vec!["*".to_owned()],
-        false => options.what.clone(),
-    };
-    let files = find::all(&store, &what, &events)?;
     let replays = Replays::open(&store, &events)?;
-    let mut chosen: BTreeMap<String, Vec<Member>> = BTreeMap::new();
-    let mut units: BTreeMap<String, Unit> = BTreeMap::new();
-    for file in files {
-        let (package, manifest, sha256) = replays.unpack(&file)?;
-        let mut known = Vec::new();
-        for unit in &manifest.units {
-            known.extend(state::unit(&store, &unit.id).ok());
-        }
-        if known.is_empty() {
-            bail!(
-                "{} was not captured from a build of the store {}: edits of its source cannot be compiled",
-                codelets::display_name(&file),
-                store.root().display()
-            );
-        }
-        units.extend(known.into_iter().map(|unit| (unit.id.clone(), unit)));
-        let member = member(package, manifest, file, sha256);
-        let name = member.manifest.region_name.clone();
-        chosen.entry(name).or_default().push(member);
-    }
+    let captured = Captured::find(&replays, &options.what)?;
     let scratch = tempfile::tempdir().context("cannot write temporary files")?;
-    let variants = variants(options, &Sources::of(units.values()), &scratch)?;
+    let variants = variants(options, &captured.sources(), &scratch)?;
     let mut settings = options.replaying.settings()?;
     settings.flags.clear();
     if settings.repetitions == Default::default() {
@@ -115,18 +75,11 @@ pub fn run(options: &Options) -> Result<u8> {
         seconds: options.seconds,
         ..Effort::default()
     };
-    let profile = state::profile(&store).ok();
     let mut edits = Edits::new(&replays, settings)?;
     let mut regions = Vec::new();
-    for (name, members) in chosen {
+    for (name, target) in captured.regions() {
         let spinner = progress::spinner(format!("trying {name}"));
-        let region = attempt(
-            &mut edits,
-            (name, members),
-            &variants,
-            effort,
-            profile.as_ref(),
-        );
+        let region = captured.attempt(&mut edits, target, &variants, effort);
         spinner.finish_and_clear();
         regions.extend(region?);
     }
@@ -145,17 +98,6 @@ fn finish(options: &Options, regions: &[Region]) -> Result<u8> {
     }
     let right = |t: &Tried| matches!(t.verdict, Some(Verdict::Exact | Verdict::Tolerance));
     Ok(u8::from(!regions.iter().flat_map(|r| &r.tried).all(right)))
-}
-
-fn member(package: PathBuf, manifest: Manifest, file: PathBuf, sha256: String) -> Member {
-    let in_vivo = manifest.in_vivo.as_ref().map_or(1.0, |v| v.seconds);
-    Member {
-        package,
-        file,
-        sha256,
-        weight: manifest.represents.map_or(in_vivo, |r| r.seconds),
-        manifest,
-    }
 }
 
 /// The variants that the options name; the sources as they are if they name none.
@@ -185,41 +127,4 @@ fn variants(
         variant.renamed = options.renamed.iter().cloned().collect();
     }
     Ok(found)
-}
-
-/// A region with all variants; none if nothing of it differs in any.
-fn attempt(
-    edits: &mut Edits,
-    (name, members): (String, Vec<Member>),
-    variants: &[Variant],
-    effort: Effort,
-    profile: Option<&Profile>,
-) -> Result<Option<Region>> {
-    let codelets = members.iter().map(|m| m.manifest.name.clone()).collect();
-    let Some(first) = members.first() else {
-        return Ok(None);
-    };
-    let (kind, key) = (first.manifest.region.kind, first.manifest.key.clone());
-    let profiled = profile.and_then(|p| p.regions.iter().find(|r| r.key == key));
-    let share = profiled.map(|region| region.share);
-    let target = Target::new(&name, kind, share.unwrap_or(0.0), members);
-    let found = edits
-        .attempt(&target, variants, effort)
-        .with_context(|| format!("{name} cannot be tried"))?;
-    let mut tried = Vec::new();
-    for (variant, found) in variants.iter().zip(found) {
-        match found {
-            Some(found) => tried.push(found),
-            None if !variant.name.is_empty() => {
-                note!("{}: nothing in it changes {name}", variant.name);
-            }
-            None => {}
-        }
-    }
-    Ok((!tried.is_empty()).then_some(Region {
-        name,
-        codelets,
-        share,
-        tried,
-    }))
 }

@@ -1,7 +1,7 @@
 //! What came of edited sources, as text and JSON.
 
-use crate::r#try::Region;
 use cere_measure::edits::Tried;
+use cere_measure::edits::captured::Region;
 use cere_replay::SameCode;
 use cere_system::console::print;
 use serde_json::{Value, json};
