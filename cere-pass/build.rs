@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-const SOURCES: [&str; 17] = [
+const SOURCES: [&str; 18] = [
     "src/shim.cpp",
     "src/extract.cpp",
     "src/functions.cpp",
@@ -12,6 +12,7 @@ const SOURCES: [&str; 17] = [
     "src/exceptions.cpp",
     "src/arguments.cpp",
     "src/results.cpp",
+    "src/stores.cpp",
     "src/types.cpp",
     "src/forks.cpp",
     "src/shapes.cpp",
@@ -23,7 +24,10 @@ const SOURCES: [&str; 17] = [
 ];
 
 fn main() {
-    for file in SOURCES.iter().chain(&["src/extract.h", "src/pairing.h"]) {
+    for file in SOURCES
+        .iter()
+        .chain(&["src/extract.h", "src/pairing.h", "src/stores.h"])
+    {
         println!("cargo:rerun-if-changed={file}");
     }
     // One unit of all: reading LLVM's headers takes most of the time of each.

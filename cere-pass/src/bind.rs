@@ -40,6 +40,10 @@ pub fn pin(module: LLVMModuleRef, plan: &BindPlan) -> Result<()> {
             unsafe { shim::cere_pin(variable) };
         }
     }
+    if plan.traced {
+        // SAFETY: the module is live.
+        unsafe { shim::cere_tell_stores(module) };
+    }
     Ok(())
 }
 

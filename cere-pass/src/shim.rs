@@ -77,6 +77,7 @@ unsafe extern "C" {
     pub fn cere_note_captures(outlined: LLVMValueRef);
     pub fn cere_note_arguments(outlined: LLVMValueRef);
     pub fn cere_tell_types(module: LLVMModuleRef);
+    pub fn cere_tell_stores(module: LLVMModuleRef);
     pub fn cere_count_code(unit: *const c_char);
     pub fn cere_remove_files();
     pub fn cere_split_before(instruction: LLVMValueRef) -> LLVMBasicBlockRef;

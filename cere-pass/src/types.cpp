@@ -1,7 +1,10 @@
 // Tells the runtime of each store which type was stored: for telling floating-point results from others where a
-// replay's memory differs. C++ because the C API knows neither masked stores nor positions behind instructions.
+// replay's memory differs. Or, before the optimiser changes anything, also where in the source it is (`stores.cpp`).
+// C++ because the C API knows neither masked stores nor positions behind instructions.
+#include "stores.h"
 #include "llvm-c/Core.h"
 #include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Module.h"
 
@@ -16,11 +19,17 @@ class Typing {
   const DataLayout &DL;
   GlobalVariable *Hook;
   FunctionType *Told;
+  // Where stores are; none if that is not told.
+  Places *Where;
 
   Value *word(IRBuilder<> &B, uint64_t N) { return B.getInt64(N); }
 
-  void tell(IRBuilder<> &B, Value *Place, Value *Size, Value *What) {
-    B.CreateCall(Told, B.CreateLoad(B.getPtrTy(), Hook), {Place, Size, What});
+  // From: where the value is, if it is not in its place yet.
+  void tell(IRBuilder<> &B, Value *Place, Value *Size, Value *What, Value *From = nullptr) {
+    SmallVector<Value *, 6> Arguments = {Place, Size, What};
+    if (Where)
+      Arguments.append({Where->site(), Where->iterations(), From ? From : ConstantPointerNull::get(B.getPtrTy())});
+    B.CreateCall(Told, B.CreateLoad(B.getPtrTy(), Hook), Arguments);
   }
 
   static Kind kind(Type *T) { return T->isFloatTy() ? Float : T->isDoubleTy() ? Double : Other; }
@@ -91,49 +100,83 @@ class Typing {
     parts(B, Place, New->getType(), 0);
   }
 
+  // A value that becomes the result whose place `Slot` holds, as if it was stored there.
+  void computed(Instruction &I, GlobalVariable *Slot) {
+    IRBuilder<> First(&*I.getFunction()->getEntryBlock().getFirstInsertionPt());
+    AllocaInst *Spilled = First.CreateAlloca(I.getType());
+    IRBuilder<> B(isa<PHINode>(I) ? &*I.getParent()->getFirstInsertionPt() : I.getNextNode());
+    B.CreateStore(&I, Spilled);
+    tell(B, B.CreateLoad(B.getPtrTy(), Slot), word(B, DL.getTypeStoreSize(I.getType())), word(B, kind(I.getType())),
+         Spilled);
+  }
+
+  void report(Instruction &I) {
+    if (auto *S = dyn_cast<StoreInst>(&I))
+      return store(*S);
+    if (auto *Update = dyn_cast<AtomicRMWInst>(&I))
+      return exchanged(I, Update->getPointerOperand(), Update->getValOperand());
+    if (auto *Exchange = dyn_cast<AtomicCmpXchgInst>(&I))
+      return exchanged(I, Exchange->getPointerOperand(), Exchange->getNewValOperand());
+    auto *II = cast<IntrinsicInst>(&I);
+    if (II->isTerminator())
+      return;
+    IRBuilder<> B(II->getNextNode());
+    if (auto *Copy = dyn_cast<MemTransferInst>(II))
+      tell(B, Copy->getRawDest(), B.CreateZExt(Copy->getLength(), B.getInt64Ty()),
+           B.CreatePtrToInt(Copy->getRawSource(), B.getInt64Ty()));
+    else if (auto *Fill = dyn_cast<MemSetInst>(II); Fill && Where)
+      tell(B, Fill->getRawDest(), B.CreateZExt(Fill->getLength(), B.getInt64Ty()), word(B, Other));
+    else if (II->getIntrinsicID() == Intrinsic::masked_store || II->getIntrinsicID() == Intrinsic::masked_scatter)
+      lanes(B, *II);
+  }
+
+  static bool reports(Instruction &I) {
+    auto *S = dyn_cast<StoreInst>(&I);
+    return S ? S->getPointerAddressSpace() == 0 : isa<IntrinsicInst, AtomicRMWInst, AtomicCmpXchgInst>(I);
+  }
+
 public:
-  explicit Typing(Module &M) : M(M), DL(M.getDataLayout()) {
+  Typing(Module &M, Places *Where) : M(M), DL(M.getDataLayout()), Where(Where) {
     LLVMContext &C = M.getContext();
     Type *Pointer = PointerType::get(C, 0), *Word = Type::getInt64Ty(C);
-    Told = FunctionType::get(Type::getVoidTy(C), {Pointer, Word, Word}, false);
+    SmallVector<Type *, 6> Arguments = {Pointer, Word, Word};
+    if (Where)
+      Arguments.append(3, Pointer);
+    Told = FunctionType::get(Type::getVoidTy(C), Arguments, false);
     Hook = new GlobalVariable(M, Pointer, false, GlobalValue::ExternalLinkage, nullptr, "cere_glue_store");
     Hook->setVisibility(GlobalValue::HiddenVisibility);
     Hook->setDSOLocal(true);
   }
 
   void run() {
-    SmallVector<Instruction *, 64> Stores;
-    for (Function &F : M)
-      for (BasicBlock &BB : F)
-        for (Instruction &I : BB)
-          if (auto *S = dyn_cast<StoreInst>(&I);
-              S ? S->getPointerAddressSpace() == 0 : isa<IntrinsicInst, AtomicRMWInst, AtomicCmpXchgInst>(I))
-            Stores.push_back(&I);
-    for (Instruction *I : Stores) {
-      if (auto *S = dyn_cast<StoreInst>(I)) {
-        store(*S);
-        continue;
+    MapVector<Instruction *, GlobalVariable *> Results;
+    if (Where)
+      Results = Where->results();
+    for (Function &F : M) {
+      SmallVector<Instruction *, 64> Stores;
+      for (Instruction &I : instructions(F))
+        if (reports(I) && !(Where && Places::isOwn(I)))
+          Stores.push_back(&I);
+      if (Where && !F.isDeclaration())
+        Where->enter(F);
+      for (Instruction *I : Stores) {
+        if (Where)
+          Where->at(*I);
+        report(*I);
       }
-      if (auto *Update = dyn_cast<AtomicRMWInst>(I)) {
-        exchanged(*I, Update->getPointerOperand(), Update->getValOperand());
-        continue;
-      }
-      if (auto *Exchange = dyn_cast<AtomicCmpXchgInst>(I)) {
-        exchanged(*I, Exchange->getPointerOperand(), Exchange->getNewValOperand());
-        continue;
-      }
-      auto *II = cast<IntrinsicInst>(I);
-      if (II->isTerminator())
-        continue;
-      IRBuilder<> B(II->getNextNode());
-      if (auto *Copy = dyn_cast<MemTransferInst>(II))
-        tell(B, Copy->getRawDest(), B.CreateZExt(Copy->getLength(), B.getInt64Ty()),
-             B.CreatePtrToInt(Copy->getRawSource(), B.getInt64Ty()));
-      else if (II->getIntrinsicID() == Intrinsic::masked_store || II->getIntrinsicID() == Intrinsic::masked_scatter)
-        lanes(B, *II);
+      for (auto [I, Slot] : Results)
+        if (I->getFunction() == &F) {
+          Where->at(*I);
+          computed(*I, Slot);
+        }
     }
   }
 };
 } // namespace
 
-extern "C" void cere_tell_types(LLVMModuleRef M) { Typing(*unwrap(M)).run(); }
+extern "C" void cere_tell_types(LLVMModuleRef M) { Typing(*unwrap(M), nullptr).run(); }
+
+extern "C" void cere_tell_stores(LLVMModuleRef M) {
+  Places Where(*unwrap(M));
+  Typing(*unwrap(M), &Where).run();
+}

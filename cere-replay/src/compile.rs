@@ -82,6 +82,7 @@ pub fn bind_plan(manifest: &Manifest, index: usize, retarget: Retarget, pinned: 
         roots: None,
         labels: Vec::new(),
         typed: false,
+        traced: false,
         counted: None,
     }
 }
@@ -94,6 +95,8 @@ pub enum Code {
     Timed,
     /// Each store reports its type to the runtime.
     Typed,
+    /// Each store reports its place in the source.
+    Traced,
     /// It reports what it executes ([`cere_format::count`]).
     Counted,
 }
@@ -268,11 +271,15 @@ fn unit(
     let Wanted { code, form, lined } = wanted;
     let unit = &manifest.units[index];
     let edited = options.edited.iter().find(|e| e.unit == unit.id);
-    let pinned = change.other || options.settings.passes.is_some() || edited.is_some();
+    let pinned = change.other
+        || options.settings.passes.is_some()
+        || edited.is_some()
+        || code == Code::Traced;
     let lined = lined.and_then(|lined| lined.get(&unit.id));
     let ir = edited.map(|edited| &edited.ir).or(lined);
     let mut plan = bind_plan(manifest, index, change.retarget, pinned);
     plan.typed = code == Code::Typed;
+    plan.traced = code == Code::Traced;
     plan.counted = (code == Code::Counted).then(|| unit.id.clone());
     if pinned || code != Code::Timed {
         plan.labels = labels(manifest, index);

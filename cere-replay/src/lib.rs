@@ -50,6 +50,7 @@ mod process;
 pub mod run;
 mod settings;
 mod survival;
+pub mod wrong;
 
 pub use compile::Code;
 pub use error::{OperandError, ReplayError};

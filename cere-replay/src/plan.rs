@@ -77,6 +77,7 @@ pub fn plan(
         threads: threads(manifest, options.settings.team.threads),
         insist: options.settings.team.threads.is_some(),
         kept: false,
+        stores: None,
         guard: options.settings.sandbox.guard(),
         count: None,
         counters: Vec::new(),

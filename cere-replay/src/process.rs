@@ -38,13 +38,15 @@ pub enum Watch {
     Stream(OwnedFd),
     /// Counters of the kernel.
     Counters(Opening),
+    /// Code that reports where its stores are; the words whose stores are kept.
+    Stores(Vec<u64>),
 }
 
 impl Watch {
     /// What the executable inherits.
     fn descriptors(&self) -> Vec<RawFd> {
         match self {
-            Self::Clock => Vec::new(),
+            Self::Clock | Self::Stores(_) => Vec::new(),
             Self::Stream(stream) => vec![stream.as_raw_fd()],
             Self::Counters(counters) => counters.descriptors(),
         }
@@ -243,9 +245,11 @@ pub fn outcome(
     }
     let place = Place::in_cache(&options.cache)?;
     plan.outcome = place.outcome();
-    let limit = limit::of(manifest, plan, matches!(watch, Watch::Stream(_)), options);
+    let slowed = matches!(watch, Watch::Stream(_) | Watch::Stores(_));
+    let limit = limit::of(manifest, plan, slowed, options);
     match &watch {
         Watch::Clock => {}
+        Watch::Stores(words) => plan.stores = Some(words.clone()),
         Watch::Stream(stream) => plan.count = Some(stream.as_raw_fd()),
         Watch::Counters(counters) => plan.counters = counters.sets(),
     }
@@ -264,7 +268,7 @@ pub fn outcome(
     let opened = match watch {
         Watch::Counters(opening) => Some(opening.opened().map_err(counters)?),
         // The reader sees the end of the stream when the replay ends.
-        Watch::Stream(_) | Watch::Clock => None,
+        Watch::Stream(_) | Watch::Clock | Watch::Stores(_) => None,
     };
     let status = wait::within(&mut child, limit.time).map_err(io("wait for", executable))?;
     let Some(status) = status else {

@@ -7,7 +7,7 @@ use crate::survival::survival;
 use crate::{Built, Options, Replay, ReplayError, Tolerance, names, operand, plan, process};
 use cere_format::package::{CapturedFunction, Manifest, OfThread};
 use cere_format::replay::{
-    CONFIDENCE, Comparison, ReplayOutcome, Verdict, Warmup, lacks, left_out,
+    CONFIDENCE, Comparison, ReplayOutcome, Stores, Verdict, Warmup, lacks, left_out,
 };
 use cere_system::console::print;
 use std::os::fd::OwnedFd;
@@ -241,6 +241,19 @@ pub fn run_counted(
     Ok(watched.0)
 }
 
+/// Runs `built`, whose code reports where its stores are: those to `words`, or which words end wrong if there are none.
+pub fn run_traced(
+    package: &Path,
+    manifest: &Manifest,
+    built: &Built,
+    words: &[u64],
+    options: &Options,
+) -> Result<(Replay, Stores), ReplayError> {
+    let watch = Watch::Stores(words.to_vec());
+    let (replay, _, stores) = watched(package, manifest, built, watch, options)?;
+    Ok((replay, stores.unwrap_or_default()))
+}
+
 /// Runs `built` while the kernel counts `events`.
 pub fn run_measured(
     package: &Path,
@@ -253,7 +266,8 @@ pub fn run_measured(
         codelet: manifest.name.clone(),
         source,
     })?;
-    watched(package, manifest, built, Watch::Counters(opening), options)
+    let watched = watched(package, manifest, built, Watch::Counters(opening), options)?;
+    Ok((watched.0, watched.1))
 }
 
 /// What the time in vivo is of a codelet of a thread that is not the program's first one.
@@ -281,7 +295,7 @@ fn watched(
     built: &Built,
     watch: Watch,
     options: &Options,
-) -> Result<(Replay, Measured), ReplayError> {
+) -> Result<(Replay, Measured, Option<Stores>), ReplayError> {
     let settings = &options.settings;
     let (mut warmup, note) = plan::warmup(manifest, settings.warmup, settings.team.threads)?;
     let absolute = std::path::absolute(package).unwrap_or_else(|_| package.to_owned());
@@ -289,7 +303,7 @@ fn watched(
     let mut plan = plan::plan(absolute, Default::default(), warmup, manifest, options);
     plan.operands = resolved.plan;
     // What is counted is not timed, and not warmed up.
-    if !matches!(watch, Watch::Stream(_)) {
+    if !matches!(watch, Watch::Stream(_) | Watch::Stores(_)) {
         plan.survival_ns = survival(warmup, &options.cache)?;
     }
     let (number, beside) = match watch {
@@ -363,7 +377,7 @@ fn watched(
         invocations: outcome.measured,
         readings,
     };
-    Ok((replay, measured))
+    Ok((replay, measured, outcome.stores))
 }
 
 /// Functions that may have run as captured machine code, as people write their names.

@@ -6,7 +6,7 @@ use crate::output::Printed;
 use crate::pages::{PAGE, Page, Pages, memory};
 use crate::thread::Block;
 use crate::typed::{self, Kind};
-use crate::{code, space};
+use crate::{code, space, stores};
 use cere_format::capture::{PAGE_CODE, PAGE_FOREIGN, PAGE_STACK, PAGE_WRITTEN};
 use cere_format::package::{Manifest, Mask, Variable};
 use cere_format::replay::{Comparison, Difference, LeftOut, left_out};
@@ -165,6 +165,7 @@ fn word(
         return;
     }
     comparison.different_words += 1;
+    stores::ends_wrong(address);
     let found = floating(in_vivo, in_vitro, typed::kinds(address, in_vitro));
     comparison.floating_words += u64::from(found.is_some());
     let largest = match found {

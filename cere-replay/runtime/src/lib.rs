@@ -40,6 +40,7 @@
 //! | [`lost`] | room for variables that the captured image lacks |
 //! | [`count`] | the stream of counted code |
 //! | [`typed`] | the kinds of stored values, from code that reports its stores |
+//! | [`stores`] | which store wrote what, from code that says where its stores are |
 //! | [`compare`] | exit state in vitro against in vivo |
 
 mod caches;
@@ -80,6 +81,7 @@ mod samples;
 mod space;
 pub mod start;
 mod state;
+mod stores;
 mod streams;
 mod team;
 mod text;

@@ -24,7 +24,7 @@ use crate::team::Team;
 use crate::thread::{Block, Files};
 use crate::trampoline::{EXCEPTION, end_exception};
 use crate::warm::{Needs, Warm};
-use crate::{fault, guard, heap, lost, mapping, mpi, text, trace, typed, unwind};
+use crate::{fault, guard, heap, lost, mapping, mpi, stores, text, trace, typed, unwind};
 use cere_format::capture::{OpenMpLock, PAGE_FOREIGN};
 use cere_format::package::{
     MEMBER_ANSWERS, MEMBER_MPI, MEMBER_TLS_ENTRY, MEMBER_TLS_EXIT, MEMBER_TLS_START,
@@ -285,7 +285,7 @@ pub fn run() -> Result<(), Error> {
         variables: OnceCell::new(),
     };
     let untimed = first_run(&plan, &region, &mut state, &compared, &mut outcome)?;
-    if plan.count.is_none() {
+    if plan.count.is_none() && plan.stores.is_none() {
         let misplaced = team.and_then(|team| owners::misplaced(&state.owned(), &System(team)));
         outcome.notes.extend(misplaced);
         let first = stage.left(&state, untimed.1);
@@ -306,6 +306,7 @@ pub fn run() -> Result<(), Error> {
         };
         repeated.measure(untimed.0, before)?;
     }
+    outcome.stores = plan.stores.as_ref().and_then(|_| stores::told());
     outcome.lacking = lost::used_names();
     let text = serde_json::to_vec(&outcome).map_err(Error::json("the outcome"))?;
     std::fs::write(&plan.outcome, text).map_err(Error::file("write", &plan.outcome))
@@ -317,7 +318,10 @@ fn watch(plan: &ReplayPlan, manifest: &'static Manifest, pages: &Pages) -> Resul
     fault::watch(manifest);
     let one = |threads| threads == 1 && plan.insist;
     let alone = plan.threads.is_none_or(one);
-    typed::listen(pages, !alone)
+    match &plan.stores {
+        Some(watched) => stores::listen(watched, pages),
+        None => typed::listen(pages, !alone),
+    }
 }
 
 /// The region as it runs on what is in place.
@@ -447,6 +451,7 @@ fn outcome(clock_cost: u64, notes: Vec<String>) -> ReplayOutcome {
         lacking: Vec::new(),
         measured: 0,
         placed: Vec::new(),
+        stores: None,
     }
 }
 

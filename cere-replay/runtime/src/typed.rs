@@ -32,7 +32,7 @@ const CELLS: u64 = PAGE / 4;
 
 /// A cell for every four bytes of captured memory: the content below, what it is above. Found by two tables, as each store
 /// asks: one entry a GiB, then one a page of it.
-struct Cells {
+pub struct Cells {
     groups: Vec<*const *mut u64>,
     /// Whether threads store at the same time.
     several: bool,
@@ -53,7 +53,7 @@ static CELLS_OF: OnceLock<Cells> = OnceLock::new();
 
 impl Cells {
     /// With cells for `pages`, by rising address.
-    fn new(pages: &[u64], several: bool) -> Result<Self, Error> {
+    pub fn new(pages: &[u64], several: bool) -> Result<Self, Error> {
         let cells = memory(pages.len().max(1) * CELLS as usize)?;
         let none = memory(GROUP)?.cast::<*mut u64>();
         let mut groups: Vec<*const *mut u64> = vec![none; GROUPS];
@@ -72,8 +72,9 @@ impl Cells {
         Ok(Self { groups, several })
     }
 
+    /// The cell of an address, if its page was captured.
     #[inline(always)]
-    fn at(&self, address: u64) -> Option<&AtomicU64> {
+    pub fn at(&self, address: u64) -> Option<&AtomicU64> {
         let group = *self.groups.get((address >> GROUP_BITS) as usize)?;
         // SAFETY: a group has an entry for each of its pages: null, or the page's cells, which stay.
         unsafe {

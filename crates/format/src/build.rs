@@ -451,6 +451,9 @@ pub struct BindPlan {
     /// Whether each store reports its type to the runtime through the pointer `cere_glue_store`.
     #[serde(default)]
     pub typed: bool,
+    /// With `pinned`: whether each store tells the same pointer where it is in the source, before the optimiser moves it.
+    #[serde(default)]
+    pub traced: bool,
     /// Id of the unit, if its machine code is to report what it executes, as [`crate::count`] describes.
     #[serde(default)]
     pub counted: Option<String>,

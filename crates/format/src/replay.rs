@@ -96,6 +96,10 @@ pub struct ReplayPlan {
     /// those of different sets in different ones.
     #[serde(default)]
     pub counters: Vec<CounterSet>,
+    /// The code reports where its stores are. The region then runs once, untimed. The words whose stores are kept; without any it is
+    /// found out which words end wrong.
+    #[serde(default)]
+    pub stores: Option<Vec<u64>>,
 }
 
 /// Descriptors of counters of the kernel (`perf_event_open`) that are disabled and count all threads of the process.
@@ -309,6 +313,56 @@ pub struct ReplayOutcome {
     /// Bytes that were put into the state of each of [`ReplayPlan::operands`].
     #[serde(default)]
     pub placed: Vec<u64>,
+    /// What [`ReplayPlan::stores`] asks for.
+    #[serde(default)]
+    pub stores: Option<Stores>,
+}
+
+/// What was stored in watched words.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stores {
+    /// Without watched words: some that end wrong, the one with the lowest address, then those that were stored last the earliest.
+    pub wrong: Vec<u64>,
+    /// Addresses of the watched words.
+    pub words: Vec<u64>,
+    /// How often each was stored.
+    pub counts: Vec<u64>,
+    /// The last store of each.
+    pub last: Vec<Option<StoreEntry>>,
+    /// The first stores of each, as many as there is room for, in the order of the stores.
+    pub entries: Vec<StoreEntry>,
+    /// Where stores are.
+    pub sites: Vec<StoreSite>,
+}
+
+/// A store to a watched word.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoreEntry {
+    /// Number of the word among [`Stores::words`].
+    pub word: u32,
+    /// Number of its place among [`Stores::sites`].
+    pub site: u32,
+    /// The word after it.
+    pub value: u64,
+    /// The word's bytes that were stored, a bit each.
+    pub bytes: u8,
+    /// What was stored: 1 a float, 2 a double, else something else.
+    pub kind: u8,
+    /// Iterations of [`StoreSite::loops`], from 1.
+    pub iterations: Vec<u64>,
+}
+
+/// A store's place in the source.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoreSite {
+    /// As the compiler names it; empty if that is not known.
+    pub file: String,
+    /// The function.
+    pub function: String,
+    /// From 1; 0: not known.
+    pub line: u32,
+    /// Lines of the innermost loops around it, four at most, the outermost of them first.
+    pub loops: Vec<u32>,
 }
 
 /// The error of a replay whose region needs `variables` that the captured process did not have.

@@ -17,10 +17,11 @@ use anyhow::{Context, Result};
 use cere_format::build::Unit;
 use cere_format::package::Manifest;
 use cere_format::replay::Verdict;
+use cere_replay::wrong::Wrong;
 use cere_replay::{EditedUnit, Options, ReplayError, SameCode};
 use cere_store::build::wrapper::edited::{self, Edit};
 use cere_store::sources::{self, Changes};
-use cere_store::state;
+use cere_store::{lines, state};
 use cere_timing::stats::Gain;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -53,6 +54,8 @@ pub struct Tried {
     pub same_code: SameCode,
     /// What people should know.
     pub notes: Vec<String>,
+    /// Which store made the result wrong, if that is known.
+    pub wrong: Option<Wrong>,
 }
 
 /// How long a region is timed.
@@ -122,7 +125,7 @@ impl<'a> Edits<'a> {
         effort: Effort,
     ) -> Result<Vec<Option<Tried>>> {
         let base = self.replays.options_to_repeat(&self.settings)?;
-        let mut subjects = match as_captured(target, &base) {
+        let mut subjects = match as_captured(self.replays, target, &base) {
             Ok(subject) => vec![subject],
             Err(error) => return Ok(all_failed(variants, &error)),
         };
@@ -328,6 +331,7 @@ impl Tried {
             gain: None,
             same_code: SameCode::Unknown,
             notes: Vec::new(),
+            wrong: None,
         }
     }
 }
@@ -340,14 +344,17 @@ fn all_failed(variants: &[Variant], error: &anyhow::Error) -> Vec<Option<Tried>>
 }
 
 /// The code as captured, built in the way of the edited code, so that nothing but the edit differs.
-fn as_captured(target: &Target, options: &Options) -> Result<Subject> {
+fn as_captured(replays: &Replays, target: &Target, options: &Options) -> Result<Subject> {
     let each = target.members.iter().map(|member| {
         let (package, manifest) = (&member.package, &member.manifest);
         let own = manifest
             .units
             .first()
-            .map(|unit| package.join(unit.member()));
-        let ir = own.context("the package holds no units")?;
+            .context("the package holds no units")?;
+        // As edited code has its lines: they tell where a store is.
+        let lined = lines::lined(replays.store, std::iter::once(own.id.as_str()));
+        let kept = || package.join(own.member());
+        let ir = lined.get(&own.id).cloned().unwrap_or_else(kept);
         let (bridged, _) = cere_replay::bridge::bridge(package, manifest, &ir, None, options)
             .with_context(|| manifest.name.clone())?;
         Ok(vec![bridged])

@@ -3,6 +3,7 @@
 use cere_measure::edits::Tried;
 use cere_measure::edits::captured::Region;
 use cere_replay::SameCode;
+use cere_replay::wrong::{First, Step, Wrong};
 use cere_system::console::print;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -42,10 +43,39 @@ pub fn json(regions: &[Region]) -> Value {
                 "program_ratio": of_program(tried, region.share),
                 "code": code(tried),
                 "notes": tried.notes,
+                "wrong": tried.wrong.as_ref().map(wrong),
             })
         })
     });
     Value::Array(each.collect())
+}
+
+/// Which store made a result wrong.
+fn wrong(wrong: &Wrong) -> Value {
+    let (kind, first, expected) = match &wrong.first {
+        Some(First::Other(step, expected)) => ("other", Some(step), Some(expected)),
+        Some(First::More(step)) => ("more", Some(step), None),
+        Some(First::Missing(step)) => ("missing", Some(step), None),
+        None => ("unknown", None, None),
+    };
+    json!({
+        "text": wrong.to_string(),
+        "last": wrong.last.as_ref().map(step),
+        "first": first.map(step),
+        "kind": kind,
+        "expected": expected,
+    })
+}
+
+fn step(step: &Step) -> Value {
+    let loops = step.site.loops.iter().zip(&step.iterations);
+    json!({
+        "file": step.site.file,
+        "line": step.site.line,
+        "function": step.site.function,
+        "value": step.value,
+        "iterations": loops.map(|(line, number)| json!({ "line": line, "number": number })).collect::<Vec<_>>(),
+    })
 }
 
 /// A table, and below it why results are not exact.
@@ -70,6 +100,9 @@ pub fn text(regions: &[Region]) -> String {
             };
             if verdict(tried) != "exact" {
                 below.push_str(&format!("\n{what}: {}", tried.reason));
+                if let Some(wrong) = &tried.wrong {
+                    below.push_str(&format!("\n{what}: {wrong}"));
+                }
             }
             for note in &tried.notes {
                 noted.entry(note).or_default().push(what.clone());

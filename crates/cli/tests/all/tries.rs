@@ -518,3 +518,122 @@ fn code_with_objects() {
         "the structure body is laid out otherwise than in the captured program",
     );
 }
+
+fn said(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// Kind, line of the code, iterations and value of the first store that differs.
+fn first(wrong: &Value) -> (&str, u64, Vec<u64>, &str) {
+    let store = &wrong["first"];
+    let iterations = store["iterations"].as_array().expect("a list");
+    (
+        said(&wrong["kind"]),
+        store["line"].as_u64().expect("a line"),
+        iterations
+            .iter()
+            .filter_map(|i| i["number"].as_u64())
+            .collect(),
+        said(&store["value"]),
+    )
+}
+
+/// The line of the source, from 1, that has this code.
+fn line_of(source: &str, code: &str) -> u64 {
+    let found = source.lines().position(|line| line.contains(code));
+    found.expect("it has the code") as u64 + 1
+}
+
+#[test]
+fn the_wrong_store_is_named() {
+    let directory = captured();
+    let at = directory.path();
+    let (store, sum) = (
+        line_of(SMOOTH, "b[i] = scale"),
+        line_of(SMOOTH, "s += b[i]"),
+    );
+
+    // One element, in each of the four passes: the first is where it begins, the last leaves the value.
+    let (verdict, all) = edited(at, "* w[i];", "* (i == 7 ? 1 : w[i]);");
+    let wrong = &all["wrong"];
+    assert_eq!(verdict, "different");
+    assert_eq!(wrong["last"]["line"], store);
+    assert_eq!(wrong["last"]["iterations"][0]["number"], 4);
+    assert_eq!(wrong["last"]["iterations"][1]["number"], 7);
+    assert_eq!(
+        wrong["last"]["iterations"][1]["line"],
+        line_of(SMOOTH, "i < m; i++")
+    );
+    let (kind, line, iterations, value) = first(wrong);
+    assert_eq!((kind, line, iterations), ("other", store, vec![1, 7]));
+    let expected: f64 = said(&wrong["expected"]).parse().expect("a number");
+    assert_eq!(expected, 2.0 * value.parse::<f64>().expect("a number"));
+
+    // A sum that stays in a register.
+    let (verdict, all) = edited(at, "s += b[i]", "s += i == 100 ? 0 : b[i]");
+    let (kind, line, iterations, _) = first(&all["wrong"]);
+    assert_eq!(verdict, "different");
+    assert_eq!((kind, line, iterations), ("other", sum, vec![1, 100]));
+
+    // What is left out, what is too much.
+    let (_, all) = edited(at, "i < m; i++", "i < m - 1; i++");
+    let (kind, line, iterations, _) = first(&all["wrong"]);
+    assert_eq!((kind, line, iterations), ("missing", store, vec![1, 2998]));
+    assert!(all["wrong"]["last"].is_null(), "{all}");
+    let (_, all) = edited(
+        at,
+        "int i = 1; i < m; i++) {",
+        "int i = 1; i < m; i++) { if (i == 3) b[0] = 9;",
+    );
+    let (kind, line, iterations, value) = first(&all["wrong"]);
+    let added = line_of(SMOOTH, "int i = 1; i < m");
+    assert_eq!(
+        (kind, line, iterations, value),
+        ("more", added, vec![1, 3], "9")
+    );
+
+    // In a function of the header, for people.
+    write(
+        at,
+        &[(
+            "k.c",
+            &SMOOTH.replace("b[i] = scale", "put(b, i); b[i] = scale"),
+        )],
+    );
+    let put = "static void put(double *b, int i) {\n  if (i == 5)\n    b[2999] = 4.5;\n}\n";
+    write(at, &[("weight.h", &format!("{HEADER}{put}"))]);
+    let output = cere(at, "try --reps 3").output().expect("cere runs");
+    let told = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    for part in ["weight.h:4, iteration 1", "4.5", "stores nothing"] {
+        has(&told, part);
+    }
+}
+
+#[test]
+fn what_the_optimiser_brings_about_is_said() {
+    let source = r#"
+#include <stdio.h>
+int values[64];
+__attribute__((noinline)) int fill(int *a, int n) {
+    int s = 0;
+    for (int i = 0; i < n; i++) {
+        a[i] = i;
+        s += a[i];
+    }
+    return s;
+}
+int main(void) { printf("%d\n", fill(values, 64)); }
+"#;
+    let directory = directory_with(&[("k.c", source)]);
+    let at = directory.path();
+    instrument(at, "$CC -O2 k.c -o k");
+    succeed(at, "profile -- ./k");
+    succeed(at, "capture fill* -- ./k");
+    // The load sees what was stored as another type, or not.
+    let aliased = source.replace("a[i] = i;", "a[i] = 1; *(short *)(a + i) = (short)i;");
+    write(at, &[("k.c", &aliased)]);
+    let all = tried(at, "");
+    assert_eq!(all[0]["verdict"], "different", "{all}");
+    has(said(&all[0]["wrong"]["text"]), "undefined behaviour");
+}

@@ -2,10 +2,11 @@
 
 use super::{Effort, Tried, explained};
 use crate::lab::fast_seconds;
-use crate::{Bench, Target, Turns};
+use crate::{Bench, Member, Target, Turns};
 use anyhow::Result;
 use cere_format::replay::Verdict;
-use cere_replay::{Built, EditedUnit, Options, ReplayError, SameCode};
+use cere_replay::wrong::Wrong;
+use cere_replay::{Built, EditedUnit, Options, Replay, ReplayError, SameCode};
 use cere_timing::stats::{Gain, gain};
 use std::time::Instant;
 
@@ -55,6 +56,23 @@ impl Subject {
     /// With what differs beside it, and is not run.
     pub(super) fn beside(self, others: String) -> Self {
         Self { others, ..self }
+    }
+}
+
+/// Which store made a result wrong; none if it cannot be found out, as by a run that takes too long.
+fn wrong(member: &Member, edited: &Options, captured: &Options, replay: &Replay) -> Option<Wrong> {
+    let (package, manifest) = (&member.package, &member.manifest);
+    match cere_replay::wrong::explain(package, manifest, edited, captured, replay) {
+        Ok(wrong) => wrong,
+        Err(error) => {
+            let why = explained(error);
+            let what = format!(
+                "{}: which store is wrong is not known: {why}",
+                manifest.name
+            );
+            edited.events.note(what);
+            None
+        }
     }
 }
 
@@ -154,12 +172,12 @@ impl Bench for Trials<'_> {
         let is_first = self.subjects[subject].first.is_none();
         let mut first = Tried::open("");
         let mut seconds = Vec::new();
-        for (member, candidate) in self
+        let each = self
             .target
             .members
             .iter()
-            .zip(&self.subjects[subject].built)
-        {
+            .zip(&self.subjects[subject].built);
+        for (number, (member, candidate)) in each.enumerate() {
             let (package, manifest) = (&member.package, &member.manifest);
             let (built, options) = (&candidate.built, &candidate.options);
             let judged =
@@ -185,6 +203,10 @@ impl Bench for Trials<'_> {
                         1 => replay.reason.clone(),
                         _ => format!("{}: {}", manifest.name, replay.reason),
                     };
+                    let captured = &self.subjects[0].built[number].options;
+                    if replay.verdict == Verdict::Different {
+                        first.wrong = wrong(member, options, captured, &replay);
+                    }
                 }
             }
             seconds.push(fast_seconds(&replay));
