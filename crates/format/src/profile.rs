@@ -395,6 +395,18 @@ impl Profile {
         self.regions.iter().find(|r| r.key == *key)
     }
 
+    /// The program's exit status; 128 plus the number of a signal.
+    pub fn status(&self) -> u8 {
+        let Some(ended) = &self.ended else { return 0 };
+        let number = ended.split_once(": ").map_or("", |(_, number)| number);
+        let digits = number.split(|c: char| !c.is_ascii_digit()).next();
+        let number: u8 = digits.and_then(|digits| digits.parse().ok()).unwrap_or(1);
+        match self.was_cut() {
+            true => number.saturating_add(128),
+            false => number,
+        }
+    }
+
     /// Whether a signal ended the program.
     pub fn was_cut(&self) -> bool {
         let ended = self.ended.as_deref();
