@@ -70,6 +70,8 @@ def test_the_notebook(wave):
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     assert all(not cell.outputs for cell in code), "outputs are not committed"
     nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3").execute()
+    verdicts = next(cell for cell in code if "try_edit" in cell.source).outputs[0].data["text/html"]
+    assert ">exact<" in verdicts and ">different<" in verdicts
     shown = [set(output.get("data", {})) for cell in code for output in cell.outputs]
     assert sum("text/html" in kinds for kinds in shown) >= 4
     assert sum("image/png" in kinds for kinds in shown) >= 2

@@ -3,6 +3,8 @@
 import tempfile
 from pathlib import Path
 
+import pandas as pd
+
 from cere.frames import frame
 from cere.store import Store
 
@@ -62,14 +64,16 @@ def plot_try(tried, ax=None):
     ax = _axes(ax, len(tried))
     labels = [f"{row.name}\n{row.variant}" if row.variant else row.name for row in tried.itertuples(index=False)]
     for at, row in enumerate(tried.itertuples(index=False)):
-        if row.ratio is None or row.ratio != row.ratio:
+        if pd.isna(row.ratio):
             ax.plot(1, at, "x", color="tab:red")
             ax.annotate(row.verdict, (1, at), xytext=(8, 0), textcoords="offset points", va="center")
             continue
         color = "tab:blue" if row.verdict in GOOD else "tab:red"
         ax.plot(row.ratio, at, "o", color=color)
-        if row.interval_low == row.interval_low:
+        if not pd.isna(row.interval_low):
             ax.hlines(at, row.interval_low, row.interval_high, color=color)
+    # Room for verdicts.
+    ax.margins(x=0.25)
     ax.axvline(1, color="0.7", zorder=0)
     ax.set_yticks(range(len(labels)), labels)
     ax.set_ylim(len(labels) - 0.5, -0.5)
