@@ -1,5 +1,6 @@
 import importlib.metadata
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -9,6 +10,9 @@ import pandas as pd
 import pytest
 
 import cere
+
+# Of these tests alone.
+SLEEP = ["sleep", f"1000.{os.getpid()}"]
 
 
 def test_version_is_the_commands():
@@ -97,10 +101,9 @@ def test_a_missing_command(store, monkeypatch):
 
 
 def test_a_program_that_fails_has_a_profile(captured, tmp_path, capfd, monkeypatch):
-    monkeypatch.chdir(captured)
-    # The regions are of the build, which is in the store: a copy, to leave the others their profile.
-    subprocess.run(["cp", "-r", ".cere", "k", "k.c", tmp_path], check=True)
-    monkeypatch.chdir(tmp_path)
+    # A copy, to leave the others their profile.
+    shutil.copytree(captured, tmp_path / "copy", symlinks=True)
+    monkeypatch.chdir(tmp_path / "copy")
     store = cere.Store()
     profile = store.run("profile", program=["./k", 3])
     assert profile["status"] == 3
@@ -116,8 +119,7 @@ def test_other_commands(store):
 
 
 def test_an_interrupt_ends_what_the_command_runs(store, tmp_path):
-    (tmp_path / "mark").touch()
-    wait = f"import cere; cere.Store({str(tmp_path / '.cere')!r}).run('instrument', program=['sleep', '3131'])"
+    wait = f"import cere; cere.Store({str(tmp_path / '.cere')!r}).run('instrument', program={SLEEP})"
     python = subprocess.Popen([sys.executable, "-c", wait], stderr=subprocess.DEVNULL)
     try:
         assert until(lambda: sleepers(), 60), "the build never began"
@@ -139,4 +141,4 @@ def until(what, seconds):
 
 
 def sleepers():
-    return subprocess.run(["pgrep", "-fx", "sleep 3131"], capture_output=True, text=True).stdout.split()
+    return subprocess.run(["pgrep", "-fx", " ".join(SLEEP)], capture_output=True, text=True).stdout.split()

@@ -72,7 +72,7 @@ def _output(line):
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        text=True,
+        encoding="utf-8",
         errors="backslashreplace",
     ) as process:
         try:

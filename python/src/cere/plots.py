@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from cere.frames import frame
-from cere.store import Store
+from cere.store import opened
 
 GOOD = ("exact", "tolerance", "partly")
 
@@ -28,10 +28,9 @@ def roofline(*what, store=".cere", **options):
 
     Options are those of `cere roofline`; without `machine=FILE` it needs what `cere machine` measured here.
     """
-    store = store if isinstance(store, Store) else Store(store)
     with tempfile.TemporaryDirectory() as directory:
         svg = Path(directory, "roofline.svg")
-        points = frame(store.run("roofline", *what, svg=svg, **options), "points")
+        points = frame(opened(store).run("roofline", *what, svg=svg, **options), "points")
         return Picture(svg.read_text(encoding="utf-8"), points)
 
 
@@ -45,8 +44,8 @@ def _axes(ax, rows):
 
 
 def plot_profile(profile, ax=None, count=15):
-    """Draw the regions of `Store.profile` that take most time, `count` at most. Returns the axes."""
-    shown = profile.nlargest(count, "self_seconds")[::-1]
+    """Draw the first `count` rows of `Store.profile`, which are the regions with most time. Returns the axes."""
+    shown = profile.head(count)[::-1]
     ax = _axes(ax, len(shown))
     bars = ax.barh(shown["name"], shown["self_seconds"])
     if "share" in shown:

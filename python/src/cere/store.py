@@ -56,7 +56,8 @@ class Store:
         return records
 
 
-def _store(store):
+def opened(store):
+    """Return `store`, or the store in that directory."""
     return store if isinstance(store, Store) else Store(store)
 
 
@@ -65,7 +66,7 @@ def replay(what, store=".cere", **options):
 
     Options are those of `cere replay`: `replay("solve@*", flags="-O3 -march=native", reps=50)`.
     """
-    return frame(_store(store).run("replay", what, **options))
+    return frame(opened(store).run("replay", what, **options))
 
 
 def try_edit(*what, store=".cere", **options):
@@ -74,7 +75,7 @@ def try_edit(*what, store=".cere", **options):
     A verdict such as `different` is an answer and no error. Options are those of `cere try`:
     `try_edit(patch="idea.diff")`, `try_edit(source=["a/solver.c", "b/solver.c"])`.
     """
-    return frame(_store(store).run("try", *what, **options))
+    return frame(opened(store).run("try", *what, **options))
 
 
 def tune(*regions, store=".cere", **options):
@@ -82,7 +83,7 @@ def tune(*regions, store=".cere", **options):
 
     Options are those of `cere tune`: `tune("solve@*", budget="60s")`.
     """
-    return frame(_store(store).run("tune", *regions, **options), "regions")
+    return frame(opened(store).run("tune", *regions, **options), "regions")
 
 
 def compare(before, after, cere=None, **options):
