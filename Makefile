@@ -5,7 +5,7 @@ VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 SLIM = llvm-objcopy-22 --strip-debug --remove-section=.llvmbc --remove-section=.llvmcmd
 BUILT = $(or $(CARGO_TARGET_DIR),target)/release
 
-.PHONY: all setup build check test install install-timer deb demo bench fuzz book
+.PHONY: all setup build check test python-test install install-timer deb demo bench fuzz book
 
 all: build
 
@@ -25,7 +25,12 @@ check: setup
 
 test: check
 	$(CARGO) build --release --workspace
+	@scripts/python-test
 	$(CARGO) test --workspace --release
+
+# The Python package: its wheel in an environment of its own, made here.
+python-test: build
+	@scripts/python-test
 
 # The command finds the rest in ../lib/cere. Needs no build tools but LLVM's, which CERE itself needs, so that `sudo make install` works
 # after `make`.

@@ -7,7 +7,11 @@ use anyhow::Result;
 use cere_capture::input::Input;
 use cere_capture::launch::Output;
 use cere_capture::profile::Command;
-use cere_store::build::image::Program;
+use cere_format::profile::Profile;
+use cere_format::store::Store;
+use cere_store::build::image::{Program, plain_in};
+use cere_store::build::plain::Plain;
+use cere_store::notes::Notes;
 use cere_store::state;
 use cere_system::console::{self, note, print, warning};
 
@@ -19,13 +23,17 @@ program's exit status.\n\
 \n\
 Examples:\n\
 \x20 cere profile -- ./app input\n\
-\x20 cere profile --csv -- ./app input > profile.csv")]
+\x20 cere profile --csv -- ./app input > profile.csv\n\
+\x20 cere profile --show                   # the kept one again")]
 pub struct Options {
     #[command(flatten)]
     common: Common,
     /// Write the table as CSV to stdout
     #[arg(long, conflicts_with = "json")]
     csv: bool,
+    /// Print the profile that the store keeps, and run nothing
+    #[arg(long, conflicts_with_all = ["timeout", "runs", "ranks", "process_key", "command"])]
+    show: bool,
     /// Kill the program after this many seconds
     #[arg(long, value_name = "S", value_parser = options::seconds)]
     timeout: Option<f64>,
@@ -36,12 +44,15 @@ pub struct Options {
     #[command(flatten)]
     ranks: RankOptions,
     /// The program and its arguments
-    #[arg(required = true, last = true)]
+    #[arg(required_unless_present = "show", last = true)]
     command: Vec<String>,
 }
 
 /// Runs the subcommand.
 pub fn run(options: &Options) -> Result<u8> {
+    if options.show {
+        return show_kept(options);
+    }
     let store = options.common.store()?;
     let mut program = Program::open(&options.command, &store)?;
     options.ranks.set_key(&mut program);
@@ -73,18 +84,7 @@ pub fn run(options: &Options) -> Result<u8> {
         program = Program::open(&options.command, &store)?;
     }
     let plain = program.plain(&store);
-    if options.common.json {
-        print::json(&show::profile::json(
-            profile,
-            collected.code,
-            &store.profile(),
-            &plain,
-        ))?;
-    } else if options.csv {
-        print::out(&show::profile::csv(profile))?;
-    } else {
-        print::out(&show::profile::text(profile))?;
-    }
+    print_profile(options, profile, collected.code, &store, &plain)?;
     for note in &collected.notes {
         note!("{note}");
     }
@@ -100,4 +100,32 @@ pub fn run(options: &Options) -> Result<u8> {
         ));
     }
     Ok(collected.code)
+}
+
+/// Prints the profile of the store, with notes on how it ended and on what changed since.
+fn show_kept(options: &Options) -> Result<u8> {
+    let store = options.common.existing_store()?;
+    let profile = state::profile(&store)?;
+    let plain = plain_in(state::profiled_program(&profile), &store);
+    print_profile(options, &profile, profile.status(), &store, &plain)?;
+    for note in Notes::of(&store)?.on_profile(&profile) {
+        note!("{note}");
+    }
+    Ok(0)
+}
+
+fn print_profile(
+    options: &Options,
+    profile: &Profile,
+    code: u8,
+    store: &Store,
+    plain: &[Plain],
+) -> Result<()> {
+    if options.common.json {
+        print::json(&show::profile::json(profile, code, &store.profile(), plain))
+    } else if options.csv {
+        print::out(&show::profile::csv(profile))
+    } else {
+        print::out(&show::profile::text(profile))
+    }
 }

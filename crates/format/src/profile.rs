@@ -395,12 +395,31 @@ impl Profile {
         self.regions.iter().find(|r| r.key == *key)
     }
 
+    /// The program's exit status; 128 plus the number of a signal.
+    pub fn status(&self) -> u8 {
+        self.ended.as_deref().map_or(0, status_of)
+    }
+
     /// Whether a signal ended the program.
     pub fn was_cut(&self) -> bool {
         let ended = self.ended.as_deref();
-        ended.is_some_and(|ended| ended.starts_with("signal"))
+        ended.is_some_and(|ended| ended.starts_with(SIGNAL))
     }
 }
+
+/// The status that a shell would report for [`Profile::ended`].
+fn status_of(ended: &str) -> u8 {
+    let number = ended.split_once(": ").map_or("", |(_, number)| number);
+    let digits = number.split(|c: char| !c.is_ascii_digit()).next();
+    let number: u8 = digits.and_then(|digits| digits.parse().ok()).unwrap_or(1);
+    match ended.starts_with(SIGNAL) {
+        true => number.saturating_add(128),
+        false => number,
+    }
+}
+
+/// How [`Profile::ended`] begins where a signal ended the program.
+const SIGNAL: &str = "signal";
 
 const fn once() -> u32 {
     1
@@ -529,6 +548,22 @@ pub struct TreeNode {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::process::ExitStatusExt as _;
+    use std::process::ExitStatus;
+
+    #[test]
+    fn statuses_are_read_from_their_text() {
+        for (raw, expected) in [
+            (0x100, 1),
+            (0xff00, 255),
+            (11, 139),
+            (0x80 | 6, 134),
+            (64, 192),
+        ] {
+            let ended = ExitStatus::from_raw(raw).to_string();
+            assert_eq!(status_of(&ended), expected, "{ended}");
+        }
+    }
 
     #[test]
     fn halves_are_kept_and_periods_are_not_met() {

@@ -313,3 +313,25 @@ fn programs_that_cannot_be_run() {
     succeed(&there, &build);
     refused(&there, "profile -- ../app", "another build");
 }
+
+#[test]
+fn the_kept_profile_is_shown_again() {
+    let directory = built();
+    let at = directory.path();
+    refused(at, "profile --show", "there is no profile");
+    let output = run(at, "profile --json -- ./app 3");
+    assert_eq!(output.status.code(), Some(3));
+    let kept = std::fs::read(at.join(".cere/profile.json")).expect("the profile");
+    assert_eq!(json(at, "profile --show --json"), parsed(&output));
+    let shown = succeed(at, "profile --show");
+    has(&text(&shown.stdout), SMOOTH);
+    has(
+        &text(&shown.stderr),
+        "the profiled run of ./app ended with exit status: 3",
+    );
+    has(&text(&succeed(at, "profile --show --csv").stdout), SWEEP);
+    refused(at, "profile --show -- ./app", "--show");
+    // Nothing ran.
+    let now = std::fs::read(at.join(".cere/profile.json")).expect("the profile");
+    assert_eq!(now, kept);
+}

@@ -331,6 +331,7 @@ fn every_command_prints_what_its_schema_describes() {
     assert!(regions.as_array().expect("regions").iter().any(parallel));
     let profile = session.check("profile", &PLATE);
     assert!(some(&profile, "regions") && some(&profile, "tree"));
+    assert_eq!(session.check("profile", &["--show"]), profile);
     assert!(some(
         &session.check("select", &["--coverage", "50"]),
         "regions"

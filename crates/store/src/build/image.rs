@@ -107,14 +107,21 @@ impl Program {
 
     /// The code without units of the program and of the shared libraries of the build.
     pub fn plain(&self, store: &Store) -> Vec<Plain> {
-        let images = self.image.iter().map(|image| image.path.clone());
-        let plain = images.chain(libraries(store)).filter_map(|path| {
+        plain_in(self.image.as_ref().map(|image| image.path.clone()), store)
+    }
+}
+
+/// The code without units of the file `program` and of the shared libraries of the build.
+pub fn plain_in(program: Option<PathBuf>, store: &Store) -> Vec<Plain> {
+    let plain = program
+        .into_iter()
+        .chain(libraries(store))
+        .filter_map(|path| {
             let bytes = std::fs::read(&path).ok()?;
             // A script has no code.
             plain::of(&path, &bytes, store).ok().flatten()
         });
-        plain.collect()
-    }
+    plain.collect()
 }
 
 impl Image {
