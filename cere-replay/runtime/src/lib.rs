@@ -40,6 +40,7 @@
 //! | [`lost`] | room for variables that the captured image lacks |
 //! | [`count`] | the stream of counted code |
 //! | [`typed`] | the kinds of stored values, from code that reports its stores |
+//! | [`report`] | times and verdict in words, for exported folders |
 //! | [`compare`] | exit state in vitro against in vivo |
 
 mod caches;
@@ -75,6 +76,7 @@ mod package;
 mod pages;
 mod pass;
 mod processor;
+mod report;
 mod run;
 mod samples;
 mod space;
