@@ -53,13 +53,13 @@ pub mod run;
 mod settings;
 mod survival;
 
+pub use cere_format::verdict::Tolerance;
 pub use compile::Code;
 pub use error::{OperandError, ReplayError};
 pub use finished::{Replay, SameCode};
 pub use judge::{judge, may_be_rounding};
 pub use kept::Keepers;
 pub use objects::{Built, Objects, build, compile};
-pub use cere_format::verdict::Tolerance;
 pub use settings::{EditedUnit, Options, Settings, Team};
 
 use cere_format::package::Manifest;

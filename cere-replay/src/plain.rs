@@ -36,11 +36,7 @@ pub struct Plain {
 
 impl Plain {
     /// Of a package, under the flags of the settings.
-    pub fn of(
-        package: &Path,
-        manifest: &Manifest,
-        options: &Options,
-    ) -> Result<Self, ReplayError> {
+    pub fn of(package: &Path, manifest: &Manifest, options: &Options) -> Result<Self, ReplayError> {
         check::check(manifest)?;
         flags::check(&options.settings.flags)?;
         std::fs::create_dir_all(&options.cache).map_err(io("create", &options.cache))?;

@@ -7,7 +7,10 @@ use cere_format::verdict::{Tolerance, verdict, with_questions};
 pub fn print(outcome: &ReplayOutcome, threads: Option<u32>) -> i32 {
     let seconds = |cycles: u64| cycles as f64 / outcome.tsc_hz;
     for (number, cycles) in (1..).zip(&outcome.cycles) {
-        println!("repetition {number}: {:.3e} s, {cycles} cycles", seconds(*cycles));
+        println!(
+            "repetition {number}: {:.3e} s, {cycles} cycles",
+            seconds(*cycles)
+        );
     }
     let mut sorted = outcome.cycles.clone();
     sorted.sort_unstable();
@@ -45,7 +48,10 @@ pub fn print(outcome: &ReplayOutcome, threads: Option<u32>) -> i32 {
 /// Two words as doubles, if both can be such.
 fn as_numbers(here: u64, there: u64) -> String {
     let (here, there) = (f64::from_bits(here), f64::from_bits(there));
-    match [here, there].iter().all(|x| x.is_normal() && (1e-30..1e30).contains(&x.abs())) {
+    match [here, there]
+        .iter()
+        .all(|x| x.is_normal() && (1e-30..1e30).contains(&x.abs()))
+    {
         true => format!(" (as doubles {here} and {there})"),
         false => String::new(),
     }

@@ -172,7 +172,10 @@ pub fn plain(language: Language, codegen: &[String], flags: &[String]) -> Line {
     if compiler == CLANG {
         line = line.arg("-Wno-unused-command-line-argument");
     }
-    for file in files::profiles(codegen).into_iter().chain(files::named(flags)) {
+    for file in files::profiles(codegen)
+        .into_iter()
+        .chain(files::named(flags))
+    {
         line = line.reads(&file);
     }
     line.args(["-x", "ir", "-c"])
