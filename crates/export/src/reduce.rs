@@ -82,7 +82,7 @@ pub fn reduce(
         .confined(sandbox)
         .directory(directory)
         .arg("--test=/bin/sh")
-        .args(["--test-arg=test.sh", "-j1"])
+        .args(["--test-arg=test.sh", "-j", "1"])
         .arg("-o")
         .output(&directory.join("reduced.ll"))
         .path(&start)
