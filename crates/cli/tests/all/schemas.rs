@@ -383,6 +383,8 @@ fn every_command_prints_what_its_schema_describes() {
     session.check("metrics", &["--list"]);
     let tried = session.check("try", &["step@*:2", "--flags", "-O1", "--reps", "3"]);
     assert!(tried[0]["ratio"].is_number(), "{tried}");
+    let exported = session.check("export", &["step@*:2", "exported"]);
+    assert_eq!(exported["verdict"], "exact", "{exported}");
 
     let fixture = serde_json::to_string(&machine()).expect("JSON");
     write(session.path(), &[("machine.json", &fixture)]);
