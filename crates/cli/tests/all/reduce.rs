@@ -2,6 +2,7 @@
 
 use crate::common::{has, json, refused, run, text};
 use crate::export::captured;
+use crate::schemas::conforms;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -70,6 +71,7 @@ fn a_planted_miscompile() {
         "bug",
     ];
     let said = json(at, &line);
+    conforms("reduce", &said);
     let [before, after] = [0, 1].map(|i| said["instructions"][i].as_u64().expect("a number"));
     assert!(after < before, "{said}");
     let end = |index: usize| said["ends"][index]["end"].clone();
