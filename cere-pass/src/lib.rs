@@ -188,6 +188,12 @@ extern "C" fn cere_retarget(module: LLVMModuleRef) {
     });
 }
 
+/// Called by the textual pass `cere-bind`: the module becomes one that needs no plugin any more.
+#[unsafe(no_mangle)]
+extern "C" fn cere_bind(module: LLVMModuleRef) {
+    before_codegen(module, std::ptr::null_mut(), 0, std::ptr::null_mut());
+}
+
 extern "C" fn before_codegen(
     module: LLVMModuleRef,
     _: *mut c_void,

@@ -22,6 +22,7 @@ using namespace llvm;
 
 extern "C" void cere_pipeline_start(LLVMModuleRef M, bool Optimize);
 extern "C" void cere_retarget(LLVMModuleRef M);
+extern "C" void cere_bind(LLVMModuleRef M);
 // In labels.cpp.
 extern "C" void cere_reach_labels(Module &M, SmallPtrSetImpl<const Value *> &Seen, const char *Prefix);
 
@@ -39,6 +40,14 @@ struct StartPass : PassInfoMixin<StartPass> {
 struct RetargetPass : PassInfoMixin<RetargetPass> {
   PreservedAnalyses run(Module &M, ModuleAnalysisManager &) {
     cere_retarget(wrap(&M));
+    return PreservedAnalyses::none();
+  }
+  static bool isRequired() { return true; }
+};
+
+struct BindPass : PassInfoMixin<BindPass> {
+  PreservedAnalyses run(Module &M, ModuleAnalysisManager &) {
+    cere_bind(wrap(&M));
     return PreservedAnalyses::none();
   }
   static bool isRequired() { return true; }
@@ -79,9 +88,12 @@ void cere_register(PassBuilder &PB) {
       [](ModulePassManager &MPM, OptimizationLevel Level) { MPM.addPass(StartPass(Level != OptimizationLevel::O0)); });
   PB.registerPipelineParsingCallback(
       [](StringRef Name, ModulePassManager &MPM, ArrayRef<PassBuilder::PipelineElement>) {
-        if (Name != "cere-retarget")
+        if (Name == "cere-retarget")
+          MPM.addPass(RetargetPass());
+        else if (Name == "cere-bind")
+          MPM.addPass(BindPass());
+        else
           return false;
-        MPM.addPass(RetargetPass());
         return true;
       });
 }

@@ -213,13 +213,15 @@ enum Form {
     Assembly,
     /// What the optimiser says of its work.
     Remarks,
+    /// IR that needs no plugin any more.
+    Bound,
 }
 
 impl Form {
     /// The flags that ask for it: `-S` has precedence over the `-c` of all compiles. Comments name the blocks.
     fn flags(self) -> &'static [&'static str] {
         match self {
-            Form::Object | Form::Remarks => &[],
+            Form::Object | Form::Remarks | Form::Bound => &[],
             Form::Assembly => &["-S", "-fverbose-asm", "-masm=att"],
         }
     }
@@ -230,6 +232,7 @@ impl Form {
             Form::Object => unit::object(job, cache, ".o"),
             Form::Assembly => unit::object(job, cache, ".s"),
             Form::Remarks => unit::optimiser_remarks(job, cache),
+            Form::Bound => unit::bound(job, cache),
         }
     }
 }
@@ -271,10 +274,8 @@ fn unit(
     let Wanted { code, form, lined } = wanted;
     let unit = &manifest.units[index];
     let edited = options.edited.iter().find(|e| e.unit == unit.id);
-    let pinned = change.other
-        || options.settings.passes.is_some()
-        || edited.is_some()
-        || code == Code::Traced;
+    let other = change.other || options.settings.passes.is_some() || form == Form::Bound;
+    let pinned = other || edited.is_some() || code == Code::Traced;
     let lined = lined.and_then(|lined| lined.get(&unit.id));
     let ir = edited.map(|edited| &edited.ir).or(lined);
     let mut plan = bind_plan(manifest, index, change.retarget, pinned);
@@ -324,6 +325,24 @@ pub fn all(
     let wanted = Wanted {
         code,
         form: Form::Object,
+        lined: None,
+    };
+    every(package, manifest, wanted, options)
+}
+
+/// The IR of all units as replays under other flags compile it, before any optimisation: it needs no plugin any more. Each with
+/// the flags that its compiler gets after the unit's own.
+///
+/// # Errors
+/// The optimiser fails, or a file cannot be read.
+pub fn bound(
+    package: &Path,
+    manifest: &Manifest,
+    options: &Options,
+) -> Result<Vec<Compiled>, ReplayError> {
+    let wanted = Wanted {
+        code: Code::Timed,
+        form: Form::Bound,
         lined: None,
     };
     every(package, manifest, wanted, options)

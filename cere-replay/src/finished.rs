@@ -85,6 +85,9 @@ pub struct Replay {
     /// Functions of the program that may have run as captured machine code, whatever the flags; none if the package
     /// does not list them.
     pub captured_code: Option<Vec<CapturedFunction>>,
+    /// Names the state in which the compared run ended: two replays that end alike have the same one.
+    #[serde(default)]
+    pub left: u64,
     /// Details of the comparison.
     pub comparison: Option<Comparison>,
     /// What preparing the repetitions took.

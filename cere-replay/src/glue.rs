@@ -400,23 +400,54 @@ pub fn write(
     other: bool,
 ) -> Result<Glue, ReplayError> {
     let symbols = Symbols::of(objects)?;
-    let names = names(manifest, &symbols, renamed);
-    let invoke = format!(
-        "{}{INVOKE_SYMBOL_PREFIX}{}",
-        prefix(0),
-        manifest.region.index
-    );
-    if !symbols.defined.contains(&invoke) {
-        return Err(ReplayError::NoRegion(invoke));
-    }
     let kind = Kind {
         typed: symbols.needed.contains(STORE),
         other,
+        any: false,
     };
+    glue(manifest, &symbols, renamed, kind)
+}
+
+/// Symbol of the region's trampoline.
+pub fn invoke(manifest: &Manifest) -> String {
+    format!(
+        "{}{INVOKE_SYMBOL_PREFIX}{}",
+        prefix(0),
+        manifest.region.index
+    )
+}
+
+fn glue(
+    manifest: &Manifest,
+    symbols: &Symbols,
+    renamed: &BTreeSet<String>,
+    kind: Kind,
+) -> Result<Glue, ReplayError> {
+    let names = names(manifest, symbols, renamed);
+    let invoke = invoke(manifest);
+    if !symbols.defined.contains(&invoke) {
+        return Err(ReplayError::NoRegion(invoke));
+    }
     let text = text(&names, &quote(&invoke), manifest.image.tls.as_ref(), kind);
     let rooms = names.lost.values().map(|l| l.size.saturating_add(PAGE));
     let room = rooms.fold(0, u64::saturating_add);
     Ok(Glue { text, room })
+}
+
+/// Writes the glue for whatever flags make of the units: `objects` are several of each. What only some of them define or need may be
+/// absent.
+pub fn write_for_any(
+    manifest: &Manifest,
+    objects: &[&Path],
+    renamed: &BTreeSet<String>,
+) -> Result<Glue, ReplayError> {
+    let symbols = Symbols::of(objects)?;
+    let kind = Kind {
+        other: true,
+        any: true,
+        ..Kind::default()
+    };
+    glue(manifest, &symbols, renamed, kind)
 }
 
 /// The glue of a process that only keeps a captured state.
@@ -431,20 +462,26 @@ struct Kind {
     typed: bool,
     /// It is not the machine code in vivo.
     other: bool,
+    /// It varies which names it defines and needs.
+    any: bool,
 }
 
 fn text(names: &Names, invoke: &str, tls: Option<&TlsBlock>, kind: Kind) -> String {
     let mut text = String::new();
+    let binding = match kind.any {
+        true => ".weak",
+        false => ".globl",
+    };
     for (name, address) in &names.absolute {
         let name = quote(name);
-        let _ = writeln!(text, ".globl {name}\n.set {name}, {address:#x}");
+        let _ = writeln!(text, "{binding} {name}\n.set {name}, {address:#x}");
     }
     let _ = writeln!(text, ".text");
     for (name, address) in &names.thunks {
         let name = quote(name);
         let _ = writeln!(
             text,
-            ".p2align 4\n.globl {name}\n.type {name},@function\n{name}:\njmp *0f(%rip)\n0: .quad {address:#x}"
+            ".p2align 4\n{binding} {name}\n.type {name},@function\n{name}:\njmp *0f(%rip)\n0: .quad {address:#x}"
         );
     }
     thread_block(&mut text, tls, &names.thread);
@@ -455,6 +492,9 @@ fn text(names: &Names, invoke: &str, tls: Option<&TlsBlock>, kind: Kind) -> Stri
         invoke,
         tls.map_or(0, |t| t.size)
     );
+    for name in names.jumps.values().filter(|_| kind.any) {
+        let _ = writeln!(text, ".weak {}", quote(name));
+    }
     let jumps = names.jumps.iter().map(|(old, new)| (*old, quote(new)));
     table(&mut text, "cere_glue_jump", jumps);
     let thunks = names.thunks.iter().map(|(new, old)| (*old, quote(new)));

@@ -14,6 +14,7 @@
 //! | [`link`] | the executable, within reach of the captured image |
 //! | [`counters`] | counters of the kernel that measure a replay |
 //! | [`operand`] | parts of a codelet's memory whose place in the caches is given |
+//! | [`plain`] | units as IR that needs no plugin, for folders that build without CERE |
 //! | [`plan`] | the plan that the executable reads |
 //! | [`mod@process`] | starts it in the sandbox and reads the outcome |
 //! | [`kept`] | processes that keep captured states for replays that follow one another |
@@ -45,6 +46,7 @@ pub mod names;
 pub mod objects;
 pub mod operand;
 mod place;
+pub mod plain;
 pub mod plan;
 mod process;
 pub mod run;
@@ -52,13 +54,14 @@ mod settings;
 mod survival;
 pub mod wrong;
 
+pub use cere_format::verdict::Tolerance;
 pub use compile::Code;
 pub use error::{OperandError, ReplayError};
 pub use finished::{Replay, SameCode};
 pub use judge::{judge, may_be_rounding};
 pub use kept::Keepers;
 pub use objects::{Built, Objects, build, compile};
-pub use settings::{EditedUnit, Options, Settings, Team, Tolerance};
+pub use settings::{EditedUnit, Options, Settings, Team};
 
 use cere_format::package::Manifest;
 use cere_toolchain::io;

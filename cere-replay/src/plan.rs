@@ -81,5 +81,7 @@ pub fn plan(
         guard: options.settings.sandbox.guard(),
         count: None,
         counters: Vec::new(),
+        untrained: false,
+        report: false,
     }
 }

@@ -1,37 +1,13 @@
 //! What is to be replayed how.
 
 use crate::kept::pool::Keepers;
-use cere_format::replay::{Comparison, Operand, Repetitions, Warmup};
+use cere_format::replay::{Operand, Repetitions, Warmup};
+use cere_format::verdict::Tolerance;
 use cere_sandbox::Sandbox;
 use cere_system::events::Events;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// Largest relative errors of floating-point words that are accepted.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Tolerance {
-    /// Of doubles.
-    pub double: f64,
-    /// Of floats.
-    pub single: f64,
-}
-
-impl Default for Tolerance {
-    fn default() -> Self {
-        Self {
-            double: 1e-9,
-            single: 1e-5,
-        }
-    }
-}
-
-impl Tolerance {
-    /// Whether the errors found are within it.
-    pub(crate) fn holds(self, found: &Comparison) -> bool {
-        found.largest_relative_error <= self.double && found.largest_float_error <= self.single
-    }
-}
 
 /// What to build, how often to run it, and what to compare.
 #[derive(Debug, Clone)]

@@ -166,6 +166,7 @@ fn word(
     }
     comparison.different_words += 1;
     stores::ends_wrong(address);
+    digest(comparison, address, in_vitro);
     let found = floating(in_vivo, in_vitro, typed::kinds(address, in_vitro));
     comparison.floating_words += u64::from(found.is_some());
     let largest = match found {
@@ -184,6 +185,12 @@ fn word(
             in_vitro,
         });
     }
+}
+
+/// Takes a word that differs into the hash of them.
+fn digest(comparison: &mut Comparison, address: u64, in_vitro: u64) {
+    let words = [comparison.digest, address, in_vitro].map(u64::to_le_bytes);
+    comparison.digest = xxhash_rust::xxh3::xxh3_64(words.as_flattened());
 }
 
 /// Bytes of the words that the region changed.
@@ -491,6 +498,7 @@ pub fn output(comparison: &mut Comparison, printed: Printed) {
 fn beside(comparison: &mut Comparison, different: impl IntoIterator<Item = Difference>) {
     for found in different {
         comparison.different_words += 1;
+        digest(comparison, found.address, found.in_vitro);
         comparison.first.truncate(LISTED - 1);
         comparison.first.push(found);
     }

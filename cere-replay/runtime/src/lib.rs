@@ -41,6 +41,7 @@
 //! | [`count`] | the stream of counted code |
 //! | [`typed`] | the kinds of stored values, from code that reports its stores |
 //! | [`stores`] | which store wrote what, from code that says where its stores are |
+//! | [`report`] | times and verdict in words, for exported folders |
 //! | [`compare`] | exit state in vitro against in vivo |
 
 mod caches;
@@ -76,6 +77,7 @@ mod package;
 mod pages;
 mod pass;
 mod processor;
+mod report;
 mod run;
 mod samples;
 mod space;

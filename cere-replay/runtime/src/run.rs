@@ -24,7 +24,7 @@ use crate::team::Team;
 use crate::thread::{Block, Files};
 use crate::trampoline::{EXCEPTION, end_exception};
 use crate::warm::{Needs, Warm};
-use crate::{fault, guard, heap, lost, mapping, mpi, stores, text, trace, typed, unwind};
+use crate::{fault, guard, heap, lost, mapping, mpi, report, stores, text, trace, typed, unwind};
 use cere_format::capture::{OpenMpLock, PAGE_FOREIGN};
 use cere_format::package::{
     MEMBER_ANSWERS, MEMBER_MPI, MEMBER_TLS_ENTRY, MEMBER_TLS_EXIT, MEMBER_TLS_START,
@@ -239,11 +239,10 @@ impl Crew {
     }
 }
 
-/// Does what the plan says.
-pub fn run() -> Result<(), Error> {
+/// Does what the plan says; gives the exit status.
+pub fn run() -> Result<i32, Error> {
     let before = cere_timing::clock::moment();
-    let path = std::env::var_os(ENV_PLAN).ok_or(Error::NoPlan)?;
-    let plan: ReplayPlan = package::read("the plan", Path::new(&path))?;
+    let plan = find_plan()?;
     let mut placed = Placed::new(&plan)?;
     let (mut told, mut notes) = (placed.told.take(), std::mem::take(&mut placed.notes));
     let (manifest, pages) = (placed.manifest, &placed.pages);
@@ -309,7 +308,28 @@ pub fn run() -> Result<(), Error> {
     outcome.stores = plan.stores.as_ref().and_then(|_| stores::told());
     outcome.lacking = lost::used_names();
     let text = serde_json::to_vec(&outcome).map_err(Error::json("the outcome"))?;
-    std::fs::write(&plan.outcome, text).map_err(Error::file("write", &plan.outcome))
+    std::fs::write(&plan.outcome, text).map_err(Error::file("write", &plan.outcome))?;
+    Ok(match plan.report {
+        true => report::print(&outcome, plan.threads),
+        false => 0,
+    })
+}
+
+/// The plan that the environment names, or else the one beside an exported executable, whose paths are those of its folder.
+fn find_plan() -> Result<ReplayPlan, Error> {
+    if let Some(path) = std::env::var_os(ENV_PLAN) {
+        return package::read("the plan", Path::new(&path));
+    }
+    let executable = std::env::current_exe().map_err(|_| Error::NoPlan)?;
+    let folder = executable.parent().ok_or(Error::NoPlan)?;
+    let path = folder.join("plan.json");
+    if !path.is_file() {
+        return Err(Error::NoPlan);
+    }
+    let mut plan: ReplayPlan = package::read("the plan", &path)?;
+    plan.package = folder.join(&plan.package);
+    plan.outcome = folder.join(&plan.outcome);
+    Ok(plan)
 }
 
 /// Has exceptions, faults and reported stores come here.
@@ -407,11 +427,13 @@ fn install_code(
     libraries: &Libraries,
 ) -> Result<(Vec<Jump>, Origins), Error> {
     let (_, recompiled, thunks) = glue();
+    // In an exported folder a compiler may have removed a function that nothing calls.
+    let recompiled: Vec<Jump> = recompiled.iter().filter(|j| j.new != 0).copied().collect();
     let labels = code::labels();
     let mut jumps = mpi::jumps(manifest);
     let answered = |jump: &&Jump| mpi::jumps(manifest).iter().all(|j| j.old != jump.old);
     jumps.extend(libraries.jumps.iter().filter(answered));
-    jumps.extend(recompiled);
+    jumps.extend(&recompiled);
     let origins = Origins::new(manifest, &[&jumps, thunks].concat(), &labels);
     // SAFETY: the glue's constant.
     let other = unsafe { (&raw const cere_glue_other).read() } != 0;
@@ -419,7 +441,7 @@ fn install_code(
         jumps.extend(labels);
     }
     code::install(manifest, pages, jumps, other)?;
-    Ok((recompiled.to_vec(), origins))
+    Ok((recompiled, origins))
 }
 
 /// Keeps what the region prints.
@@ -444,6 +466,7 @@ fn outcome(clock_cost: u64, notes: Vec<String>) -> ReplayOutcome {
         notes,
         tsc_hz: 0.0,
         comparison: None,
+        left: 0,
         repeatable: true,
         varied: None,
         asked_more: 0,
@@ -484,7 +507,9 @@ fn first_run(
     lost::write_back();
     let unwritten = state.find_changed();
     if plan.compare {
-        outcome.comparison = Some(compared.compare(unwound, &unwritten));
+        let found = compared.compare(unwound, &unwritten);
+        outcome.left = found.digest ^ u64::from(!found.same_end);
+        outcome.comparison = Some(found);
     }
     Ok((untimed, unwound))
 }
@@ -556,7 +581,7 @@ impl Repeated<'_> {
     fn measure(mut self, untimed: Timed, before: cere_timing::clock::Moment) -> Result<(), Error> {
         let alone = Measured::Region(counters::NONE);
         let plan = self.plan;
-        if untimed.cycles < LONG {
+        if untimed.cycles < LONG && !plan.untrained {
             repeat(TRAINING, || self.once(alone));
         }
         if !plan.counters.is_empty() {
@@ -586,6 +611,7 @@ impl Repeated<'_> {
     fn together(&mut self, single: Samples) -> Samples {
         // What several runs share is their own warm-up.
         let batch = match self.plan.warmup {
+            _ if self.plan.untrained => 1,
             Warmup::WorkingSet | Warmup::PageTrace => self.region.batch(single.median()),
             Warmup::Cold | Warmup::Partial(_) => 1,
         };

@@ -30,9 +30,9 @@ global_asm!(
 );
 
 /// A replay, or what keeps its state.
-fn run() -> Result<(), Error> {
+fn run() -> Result<i32, Error> {
     match std::env::var_os(ENV_KEEP) {
-        Some(plan) => crate::keep::serve(plan.as_ref()),
+        Some(plan) => crate::keep::serve(plan.as_ref()).map(|()| 0),
         None => crate::run::run(),
     }
 }
@@ -41,7 +41,7 @@ fn run() -> Result<(), Error> {
 #[unsafe(no_mangle)]
 pub extern "C" fn cere_main(_argc: i32, _argv: *const *const std::ffi::c_char) -> i32 {
     let status = match std::panic::catch_unwind(run) {
-        Ok(Ok(())) => 0,
+        Ok(Ok(status)) => status,
         Ok(Err(message)) => {
             eprintln!("replay: {message}");
             2

@@ -9,6 +9,8 @@
 //! | `codelets` | lists the codelets in the store |
 //! | `replay` | runs codelets alone: time and verdict |
 //! | `try` | edited loops on captured data: verdict and time |
+//! | `export` | a codelet as a folder that builds and runs without CERE |
+//! | `reduce` | the least IR that flags compile wrongly, or slowly |
 //! | `count` | exact counts of what codelets execute, and their memory traffic |
 //! | `asm` | machine code beside its source: executions, remarks of the optimiser, bounds |
 //! | `metrics` | metric vectors of codelets, for clustering |
@@ -36,6 +38,7 @@ mod doctor;
 #[cfg(test)]
 mod documents;
 mod each;
+mod export;
 mod functions;
 mod health;
 mod hybrid;
@@ -48,6 +51,7 @@ mod offer;
 mod options;
 mod predict;
 mod profile;
+mod reduce;
 mod regions;
 mod replay;
 mod report;
@@ -102,6 +106,8 @@ enum Command {
     Codelets(codelets::Options),
     Replay(replay::Options),
     Try(r#try::Options),
+    Export(export::Options),
+    Reduce(reduce::Options),
     Count(count::Options),
     Asm(asm::Options),
     Metrics(metrics::Options),
@@ -163,6 +169,8 @@ fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Codelets(options) => codelets::run(&options),
         Command::Replay(options) => replay::run(&options),
         Command::Try(options) => r#try::run(&options),
+        Command::Export(options) => export::run(&options),
+        Command::Reduce(options) => reduce::run(&options),
         Command::Count(options) => count::run(&options),
         Command::Asm(options) => asm::run(&options),
         Command::Metrics(options) => metrics::run(&options),

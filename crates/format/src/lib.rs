@@ -48,6 +48,7 @@ pub mod replay;
 pub mod store;
 pub mod system;
 pub mod untrusted;
+pub mod verdict;
 
 pub use error::FormatError;
 

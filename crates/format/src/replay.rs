@@ -100,6 +100,13 @@ pub struct ReplayPlan {
     /// found out which words end wrong.
     #[serde(default)]
     pub stores: Option<Vec<u64>>,
+    /// Leave out the untimed repetitions behind the first one, in which the processor learns a short region, and runs that share a
+    /// reading of the clock: for simulators.
+    #[serde(default)]
+    pub untrained: bool,
+    /// Print times and verdict, and end with status 1 unless the result is exact.
+    #[serde(default)]
+    pub report: bool,
 }
 
 /// Descriptors of counters of the kernel (`perf_event_open`) that are disabled and count all threads of the process.
@@ -291,6 +298,9 @@ pub struct ReplayOutcome {
     pub tsc_hz: f64,
     /// Comparison of the exit state after the first repetition; `None` if it was not requested.
     pub comparison: Option<Comparison>,
+    /// Names the compared state in which the first repetition ended: 0 for the captured one.
+    #[serde(default)]
+    pub left: u64,
     /// Whether every later repetition ended in the same state as the first.
     pub repeatable: bool,
     /// If not: a place that differed, as in [`Difference::place`].
@@ -415,6 +425,9 @@ pub struct Comparison {
     pub first: Vec<Difference>,
     /// Whether the region ended the way it did in vivo (returned or unwound).
     pub same_end: bool,
+    /// Hash of all words that differ, with their addresses.
+    #[serde(skip)]
+    pub digest: u64,
 }
 
 /// Bytes that a comparison excluded for one reason.

@@ -165,6 +165,22 @@ pub fn lines(recipe: &Recipe, files: &Files) -> Vec<Line> {
     lines
 }
 
+/// The start of the command that compiles a unit's IR without the plugin.
+pub fn plain(language: Language, codegen: &[String], flags: &[String]) -> Line {
+    let compiler = compiler(language, false);
+    let mut line = Line::new(compiler).args(codegen).args(flags).arg("-w");
+    if compiler == CLANG {
+        line = line.arg("-Wno-unused-command-line-argument");
+    }
+    for file in files::profiles(codegen)
+        .into_iter()
+        .chain(files::named(flags))
+    {
+        line = line.reads(&file);
+    }
+    line.args(["-x", "ir", "-c"])
+}
+
 /// A unit to compile.
 #[derive(Debug, Clone)]
 pub struct Job<'a> {
@@ -188,6 +204,30 @@ pub fn object(job: Job, cache: &Path, suffix: &str) -> Result<PathBuf, CompileEr
 /// Compiles the unit and returns what the optimiser says of it, a YAML file of the directory `cache`; empty if it says nothing.
 pub fn optimiser_remarks(job: Job, cache: &Path) -> Result<PathBuf, CompileError> {
     made(job, cache, ".remarks", true)
+}
+
+/// The unit's IR as a replay compiles it, before any optimisation, in the cache: it needs no plugin any more.
+pub fn bound(job: Job, cache: &Path) -> Result<PathBuf, CompileError> {
+    let recipe = &job.recipe;
+    let content = std::fs::read(&job.ir).map_err(io("read", &job.ir))?;
+    let key = hash(&[&content, &stamp(recipe.plugin)?, job.plan, &tools(&[])?]);
+    cached::get(cache, &format!("{key}.bound.bc"), |made| {
+        let plan = made.with_file_name("plan.json");
+        std::fs::write(&plan, job.plan).map_err(io("write", &plan))?;
+        let mut line = Line::new(OPT)
+            .confined(recipe.sandbox)
+            .variable(recipe.variable, &plan)
+            .reads(recipe.plugin)
+            .arg(format!("-load-pass-plugin={}", recipe.plugin.display()))
+            .arg("-passes=cere-retarget,cere-bind")
+            .path(&job.ir)
+            .arg("-o")
+            .output(made);
+        if let Some(limit) = job.limit {
+            line = line.limit(limit);
+        }
+        run(&line, job.source).map(drop)
+    })
 }
 
 /// The file that a compile makes: the object, or the remarks.

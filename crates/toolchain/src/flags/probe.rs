@@ -269,7 +269,10 @@ pub(super) fn probe(flags: &[String], what: &str, sandbox: &Sandbox) -> Result<S
             "-emit-llvm",
         ])
         .args(["-Xclang", "-disable-llvm-passes", "-o", "-", "-"]);
-    for file in files::profiles(flags) {
+    for file in files::profiles(flags)
+        .into_iter()
+        .chain(files::named(flags))
+    {
         line = line.reads(&file);
     }
     let (ir, said) = run_with_input(&line, what, PROBE)?;
