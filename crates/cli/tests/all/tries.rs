@@ -615,6 +615,7 @@ fn what_the_optimiser_brings_about_is_said() {
     let source = r#"
 #include <stdio.h>
 int values[64];
+short *view;
 __attribute__((noinline)) int fill(int *a, int n) {
     int s = 0;
     for (int i = 0; i < n; i++) {
@@ -623,7 +624,7 @@ __attribute__((noinline)) int fill(int *a, int n) {
     }
     return s;
 }
-int main(void) { printf("%d\n", fill(values, 64)); }
+int main(void) { view = (short *)values; printf("%d\n", fill(values, 64)); }
 "#;
     let directory = directory_with(&[("k.c", source)]);
     let at = directory.path();
@@ -631,7 +632,7 @@ int main(void) { printf("%d\n", fill(values, 64)); }
     succeed(at, "profile -- ./k");
     succeed(at, "capture fill* -- ./k");
     // The load sees what was stored as another type, or not.
-    let aliased = source.replace("a[i] = i;", "a[i] = 1; *(short *)(a + i) = (short)i;");
+    let aliased = source.replace("a[i] = i;", "a[i] = 1; view[2 * i] = (short)i;");
     write(at, &[("k.c", &aliased)]);
     let all = tried(at, "");
     assert_eq!(all[0]["verdict"], "different", "{all}");
