@@ -9,6 +9,8 @@
 //! | `codelets` | lists the codelets in the store |
 //! | `replay` | runs codelets alone: time and verdict |
 //! | `try` | edited loops on captured data: verdict and time |
+//! | `guard` | performance tests for CI: counts and times against a baseline in the repository |
+//! | `compare` | two builds, states of the sources, sets of flags or machines, by region |
 //! | `count` | exact counts of what codelets execute, and their memory traffic |
 //! | `asm` | machine code beside its source: executions, remarks of the optimiser, bounds |
 //! | `metrics` | metric vectors of codelets, for clustering |
@@ -31,12 +33,14 @@ mod asm;
 mod capture;
 mod check;
 mod codelets;
+mod compare;
 mod count;
 mod doctor;
 #[cfg(test)]
 mod documents;
 mod each;
 mod functions;
+mod guard;
 mod health;
 mod hybrid;
 mod instrument;
@@ -102,6 +106,8 @@ enum Command {
     Codelets(codelets::Options),
     Replay(replay::Options),
     Try(r#try::Options),
+    Guard(guard::Options),
+    Compare(compare::Options),
     Count(count::Options),
     Asm(asm::Options),
     Metrics(metrics::Options),
@@ -163,6 +169,8 @@ fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Codelets(options) => codelets::run(&options),
         Command::Replay(options) => replay::run(&options),
         Command::Try(options) => r#try::run(&options),
+        Command::Guard(options) => guard::run(&options),
+        Command::Compare(options) => compare::run(&options),
         Command::Count(options) => count::run(&options),
         Command::Asm(options) => asm::run(&options),
         Command::Metrics(options) => metrics::run(&options),

@@ -8,9 +8,11 @@ mod check;
 mod code;
 #[path = "../common/mod.rs"]
 mod common;
+mod compare;
 mod container;
 mod doctor;
 mod functions;
+mod guard;
 mod launchers;
 mod manual;
 mod messages;
