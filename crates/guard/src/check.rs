@@ -156,7 +156,7 @@ impl<'a> Work<'a> {
         accepted: &dyn Fn(&str) -> Option<PathBuf>,
     ) -> Result<Side> {
         let (_, side) = self
-            .side(members, accepted)?
+            .side(members, accepted, &[])?
             .context("the baseline cannot be replayed, which is no fault of the sources")?;
         Ok(side)
     }
@@ -165,8 +165,10 @@ impl<'a> Work<'a> {
         &self,
         members: &[Member],
         ir: &dyn Fn(&str) -> Option<PathBuf>,
+        flags: &[&str],
     ) -> Result<Result<(String, Side), ReplayError>> {
-        let options = self.options()?;
+        let mut options = self.options()?;
+        options.settings.flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
         let build = |(edited, others): (Vec<Vec<EditedUnit>>, String)| {
             Ok((others, Side::build(members, edited, &options)?))
         };
@@ -186,7 +188,7 @@ impl<'a> Work<'a> {
             Err(said) => return Ok(Err(said)),
         };
         let ir = |id: &str| compiled.ir.get(id).cloned();
-        Ok(match self.side(members, &ir)? {
+        Ok(match self.side(members, &ir, &[])? {
             Ok((others, side)) => Ok((compiled, others, side)),
             Err(error) => Err(explained(error)),
         })
@@ -250,7 +252,7 @@ impl<'a> Work<'a> {
         }
         self.compare_counts(&both.now, checked);
         if self.times {
-            self.compare_times(&both, checked)?;
+            self.compare_times(&both, (test, &members), checked)?;
         }
         checked.decide();
         Ok(())
@@ -266,10 +268,12 @@ impl<'a> Work<'a> {
                     let other = of_then.differing(&counted);
                     if !other.is_empty() {
                         checked.notes.push(format!(
-                            "the baseline itself has other {} than when it was taken (with {}, now {}), which is no alarm: `cere guard accept` keeps those of now",
+                            "the baseline itself has other {} than when it was taken{}, which is no alarm: `cere guard accept` keeps those of now",
                             other.join(", "),
-                            then.compiler,
-                            here.compiler
+                            match then.compiler == here.compiler {
+                                true => String::new(),
+                                false => format!(" (by {}, now by {})", then.compiler, here.compiler),
+                            }
                         ));
                     }
                 }
@@ -323,35 +327,61 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Times both in turns; what seems slower is measured again.
-    fn compare_times(&self, both: &Both, checked: &mut Checked) -> Result<()> {
+    /// Times both in turns. What seems slower is measured again, with loops aligned: a shift of the code changes the time of some loops
+    /// by much, whatever the change of the source.
+    fn compare_times(
+        &self,
+        both: &Both,
+        (test, members): (&Guarded, &[Member]),
+        checked: &mut Checked,
+    ) -> Result<()> {
         let rule = rule::slower(checked.limits.time);
         let mut race = Race::new(&both.base, &both.now);
-        let mut slower = race.is_slower(&rule)?;
-        if slower {
-            race = Race::new(&both.base, &both.now);
-            slower = race.is_slower(&rule)?;
-        }
-        checked.gain = race.gain();
-        checked.seconds = race.seconds();
-        if checked.gain.is_none() {
+        let seems = race.is_slower(&rule)?;
+        (checked.gain, checked.seconds) = (race.gain(), race.seconds());
+        let Some(gain) = checked.gain else {
             checked.notes.push(
                 "its invocations are too short to be timed one by one: counts alone are compared"
                     .into(),
             );
+            return Ok(());
+        };
+        if !seems {
+            return Ok(());
         }
-        if slower && let Some(gain) = checked.gain {
+        let now = |id: &str| both.compiled.ir.get(id).cloned();
+        let base = self.side(members, &|id| test.accepted(id), &ALIGNED)?;
+        let aligned = [base, self.side(members, &now, &ALIGNED)?];
+        let mut again = match &aligned {
+            [Ok((_, base)), Ok((_, now))] => Race::new(base, now),
+            // Not every compiler has the flag.
+            _ => Race::new(&both.base, &both.now),
+        };
+        if again.is_slower(&rule)? {
             checked.state = State::Slower;
             checked.reason = format!(
-                "time {:+.1} % ({:+.1} to {:+.1} %), the limit is {} %",
-                100.0 * (gain.ratio - 1.0),
-                100.0 * (gain.low - 1.0),
-                100.0 * (gain.high - 1.0),
+                "time {}, the limit is {} %",
+                percent(gain),
                 checked.limits.time
             );
+        } else if let Some(second) = again.gain() {
+            checked.notes.push(format!(
+                "time {} at first, and {} when it was measured again with aligned loops: chance, or where the code lies, which is no alarm",
+                percent(gain),
+                percent(second)
+            ));
         }
         Ok(())
     }
+}
+
+/// Flags under which the code around a loop does not decide how its instructions lie in the processor's windows.
+const ALIGNED: [&str; 1] = ["-falign-loops=64"];
+
+/// By how much a time is another one.
+fn percent(gain: Gain) -> String {
+    let [ratio, low, high] = [gain.ratio, gain.low, gain.high].map(|r| 100.0 * (r - 1.0));
+    format!("{ratio:+.1} % ({low:+.1} to {high:+.1} %)")
 }
 
 impl Both {
@@ -362,10 +392,15 @@ impl Both {
             checked.line = region.line;
             checked.file = fixture.from_root(&region.file);
         }
-        if !self.others.is_empty() {
+        let others = self
+            .others
+            .split(", ")
+            .filter(|name| !fixture.tests_function(name));
+        let others: Vec<&str> = others.filter(|name| !name.is_empty()).collect();
+        if !others.is_empty() {
             checked.notes.push(format!(
                 "not tested here, and changed as well: {}. If the program does something else there, the region meets other values",
-                self.others
+                others.join(", ")
             ));
         }
     }

@@ -8,7 +8,7 @@ use cere_format::store::Store;
 use cere_store::{names, state};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// Its name.
 pub const FOLDER: &str = "cere-guard";
@@ -23,7 +23,7 @@ version = 1
 # The repository, from this folder.
 root = ".."
 # A region fails if its time grows by more than so many per cent,
-time = 2.0
+time = 1.5
 # or one of its counts.
 counts = 1.0
 # The caches that traffic is simulated for: a name of `cere count --geometry`, or `none`.
@@ -261,6 +261,14 @@ impl Fixture {
         self.folder.join("regions")
     }
 
+    /// Whether a region of the function is a test.
+    pub fn tests_function(&self, function: &str) -> bool {
+        let all = self.tests(&[]).unwrap_or_default();
+        let name = |test: &Guarded| test.record.name.split('@').next().map(str::to_owned);
+        all.iter()
+            .any(|test| test.record.symbol == function || name(test).as_deref() == Some(function))
+    }
+
     /// All tests, by name; those of `what` if it is not empty.
     pub fn tests(&self, what: &[String]) -> Result<Vec<Guarded>> {
         let mut all = Vec::new();
@@ -308,7 +316,9 @@ impl Fixture {
             .tempdir_in(&regions)
             .with_context(|| format!("cannot write in {}", regions.display()))?;
         fill(new.path())?;
-        state::write_json(&new.path().join("region.json"), record)?;
+        // People read how it changes.
+        let text = serde_json::to_string_pretty(record)? + "\n";
+        state::write_text(&new.path().join("region.json"), &text)?;
         let folder = self.place(&record.name);
         let failed = || format!("cannot write {}", folder.display());
         if folder.exists() {
@@ -326,9 +336,10 @@ impl Fixture {
         self.regions().join(name.replace(':', "."))
     }
 
-    /// The path from the root, where it is below it.
+    /// The path from the root, where it is below it: without the `..` of a compile in another directory.
     pub fn from_root(&self, path: &Path) -> PathBuf {
-        path.strip_prefix(&self.root).unwrap_or(path).to_owned()
+        let path = plain(path);
+        path.strip_prefix(&self.root).unwrap_or(&path).to_owned()
     }
 }
 
@@ -408,14 +419,32 @@ pub fn accepted_file(folder: &Path, id: &str) -> PathBuf {
     folder.join("accepted").join(format!("{id}.bc"))
 }
 
+/// `path` without `..`, unless that leads elsewhere because of links.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(plain.pop()),
+            part => plain.push(part),
+        }
+    }
+    let whole = |path: &Path| path.canonicalize().ok();
+    match path.exists() && whole(path) != whole(&plain) {
+        true => path.to_owned(),
+        false => plain,
+    }
+}
+
 /// Writes the record of a unit of the repository `root` into a test's `folder`.
 pub fn write_unit(folder: &Path, unit: &Unit, root: &Path) -> Result<()> {
     let root = root.to_str().context("the repository's path is no UTF-8")?;
     let mut unit = unit.clone();
-    // Times of files are those of one checkout.
-    unit.sources
-        .iter_mut()
-        .for_each(|source| source.modified = 0);
+    unit.source = plain(&unit.source);
+    for source in &mut unit.sources {
+        // The directory of a build is not in a checkout, and times of files are those of one.
+        source.file = plain(&source.file);
+        source.modified = 0;
+    }
     let mut value = serde_json::to_value(&unit)?;
     relocate::without_root(&mut value, root);
     state::write_json(&unit_file(folder, &unit.id), &value)
@@ -444,9 +473,9 @@ mod tests {
             (found.time, found.counts)
         };
         assert_eq!(limits("step@a.c:1"), (9.0, 1.0));
-        assert_eq!(limits("solve@a.c:2"), (2.0, 4.0));
+        assert_eq!(limits("solve@a.c:2"), (1.5, 4.0));
         assert_eq!(limits("solve@a.c:1"), (7.0, 1.0));
-        assert_eq!(limits("other"), (2.0, 1.0));
+        assert_eq!(limits("other"), (1.5, 1.0));
         assert_eq!(fixture.unused_limits(&[]).len(), 3);
     }
 
@@ -455,7 +484,7 @@ mod tests {
         let error = |text: &str| format!("{:#}", with(text).unwrap_err());
         assert!(error("version = 2\nnew = 1\n").contains("has version 2, this cere reads 1"));
         assert!(error("version = 1\ntime = 2.0\ncounts = 1.0\nlimit = 1\n").contains("limit"));
-        assert!(error(&NEW.replace("2.0", "-2.0")).contains("a limit is -2"));
+        assert!(error(&NEW.replace("1.5", "-1.5")).contains("a limit is -1.5"));
         assert!(error(&NEW.replace("\"..\"", "\"gone\"")).contains("root"));
     }
 }
