@@ -93,7 +93,9 @@ impl Party {
                 party.edit = Some(Sources::of(units.iter()).tree(tree)?.edit);
             }
             Given::Revision(commit) => {
-                let (moved, checkout) = check_out(commit, &state::current_units(store)?)?;
+                let units = state::current_units(store)?;
+                let (moved, checkout) =
+                    check_out(commit, &units).with_context(|| format!("git:{commit}"))?;
                 party.edit = Some(Edit {
                     replaced: Vec::new(),
                     moved: Some(moved),
