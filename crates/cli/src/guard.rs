@@ -112,6 +112,9 @@ impl Place {
 
 /// Runs the subcommand.
 pub fn run(options: &Options) -> Result<u8> {
+    if options.json && options.action.is_some() {
+        bail!("--json is for the tests themselves: `cere guard --json`");
+    }
     match &options.action {
         None => check(options),
         Some(Action::Add { what, max_size }) => add(options, what, (max_size * 1e6) as u64),

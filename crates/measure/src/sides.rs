@@ -8,7 +8,7 @@ use cere_format::package::Manifest;
 use cere_format::replay::Verdict;
 use cere_replay::{Built, EditedUnit, Options, Replay, ReplayError};
 use cere_timing::stats::{Gain, gain, median};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 /// A codelet's code on one side.
@@ -176,7 +176,11 @@ impl<'a> Race<'a> {
             if rounds < first.min(rule.first) {
                 continue;
             }
-            match rule.look(&self.ratios()) {
+            let ratios = self.ratios();
+            if ratios.is_empty() {
+                return Ok(false);
+            }
+            match rule.look(&ratios) {
                 Answer::Faster(_) => return Ok(true),
                 Answer::NotFaster(_) => return Ok(false),
                 // Rounds without a time do not end it by their number.
@@ -251,12 +255,4 @@ impl<'a> Race<'a> {
 /// The units of `members` as the packages have them, without an edit.
 pub fn as_packaged(members: &[Member]) -> Vec<Vec<EditedUnit>> {
     members.iter().map(|_| Vec::new()).collect()
-}
-
-/// Where the IR of a member's own unit is.
-pub fn own_ir(package: &Path, manifest: &Manifest) -> Option<PathBuf> {
-    manifest
-        .units
-        .first()
-        .map(|unit| package.join(unit.member()))
 }
