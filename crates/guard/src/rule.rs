@@ -2,12 +2,12 @@
 
 use cere_measure::decide::Rule;
 
-/// The rule of a test that allows `percent` more time. It asks whether the baseline is faster by more than that, after 9, 15 and 21
-/// rounds; the interval has to lie wholly above the limit.
+/// The rule of a test that allows `percent` more time. It asks whether the baseline is faster by more than that, after 11 rounds, and
+/// where that seems so but is not sure, after up to 81; the interval has to lie wholly above the limit.
 pub fn slower(percent: f64) -> Rule {
     let allowed = percent / 100.0;
     Rule {
-        looks: vec![9, 15, 21],
+        looks: vec![11, 17, 25, 37, 55, 81],
         first: usize::MAX,
         margin: allowed / (1.0 + allowed),
         confidence: 0.98,

@@ -106,11 +106,9 @@ fn sources_flags_and_commits() {
     assert_eq!(failed["verdicts"][1], "failed", "{failed}");
     has(&failed["reasons"][1].to_string(), "error:");
     refused(at, "compare captured git:no-such", "no-such");
-    refused(
-        at,
-        "compare captured flags:--no-such-flag",
-        "--no-such-flag",
-    );
+    let failed = compared(at, "captured flags:--no-such-flag");
+    assert_eq!(failed["verdicts"][1], "failed", "{failed}");
+    has(&failed["reasons"][1].to_string(), "--no-such-flag");
     refused(
         at,
         "compare captured cc:gcc",
