@@ -11,6 +11,8 @@
 //! | `try` | edited loops on captured data: verdict and time |
 //! | `export` | a codelet as a folder that builds and runs without CERE |
 //! | `reduce` | the least IR that flags compile wrongly, or slowly |
+//! | `guard` | performance tests for CI: counts and times against a baseline in the repository |
+//! | `compare` | two builds, states of the sources, sets of flags or machines, by region |
 //! | `count` | exact counts of what codelets execute, and their memory traffic |
 //! | `asm` | machine code beside its source: executions, remarks of the optimiser, bounds |
 //! | `metrics` | metric vectors of codelets, for clustering |
@@ -33,6 +35,7 @@ mod asm;
 mod capture;
 mod check;
 mod codelets;
+mod compare;
 mod count;
 mod doctor;
 #[cfg(test)]
@@ -40,6 +43,7 @@ mod documents;
 mod each;
 mod export;
 mod functions;
+mod guard;
 mod health;
 mod hybrid;
 mod instrument;
@@ -108,6 +112,8 @@ enum Command {
     Try(r#try::Options),
     Export(export::Options),
     Reduce(reduce::Options),
+    Guard(guard::Options),
+    Compare(compare::Options),
     Count(count::Options),
     Asm(asm::Options),
     Metrics(metrics::Options),
@@ -171,6 +177,8 @@ fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Try(options) => r#try::run(&options),
         Command::Export(options) => export::run(&options),
         Command::Reduce(options) => reduce::run(&options),
+        Command::Guard(options) => guard::run(&options),
+        Command::Compare(options) => compare::run(&options),
         Command::Count(options) => count::run(&options),
         Command::Asm(options) => asm::run(&options),
         Command::Metrics(options) => metrics::run(&options),

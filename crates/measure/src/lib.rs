@@ -11,6 +11,7 @@ mod output;
 mod replays;
 mod sent;
 mod shares;
+pub mod sides;
 mod target;
 mod trial;
 mod turns;

@@ -1,5 +1,6 @@
 //! The store as one page of HTML, and its plots.
 
+pub mod compared;
 mod curve;
 mod data;
 mod format;

@@ -3,10 +3,12 @@
 pub mod asm;
 pub mod blocking;
 pub mod codelets;
+pub mod compare;
 pub mod count;
 pub mod counted;
 pub mod doctor;
 pub mod edits;
+pub mod guard;
 pub mod hybrid;
 pub mod machine;
 pub mod metrics;

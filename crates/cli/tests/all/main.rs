@@ -8,10 +8,12 @@ mod check;
 mod code;
 #[path = "../common/mod.rs"]
 mod common;
+mod compare;
 mod container;
 mod doctor;
 mod export;
 mod functions;
+mod guard;
 mod launchers;
 mod manual;
 mod messages;

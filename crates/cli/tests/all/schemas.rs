@@ -400,6 +400,12 @@ fn every_command_prints_what_its_schema_describes() {
     assert!(tried[0]["ratio"].is_number(), "{tried}");
     let exported = session.check("export", &["step@*:2", "exported"]);
     assert_eq!(exported["verdict"], "exact", "{exported}");
+    let sides = ["captured", "flags:-O1", "step@*:2", "--reps", "3"];
+    let compared = session.check("compare", &sides);
+    assert!(compared[0]["counts"][0].is_object(), "{compared}");
+    succeed(session.path(), "guard add step@*:2 --max-size 100");
+    let guarded = session.check("guard", &["--no-times"]);
+    assert_eq!(guarded[0]["result"], "unchanged", "{guarded}");
 
     let fixture = serde_json::to_string(&machine()).expect("JSON");
     write(session.path(), &[("machine.json", &fixture)]);
