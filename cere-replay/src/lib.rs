@@ -22,6 +22,7 @@
 //! | [`judge`] | whether what differs is rounding |
 //! | [`names`] | names of C++ functions in the source's terms |
 //! | [`code`] | whether the machine code is the one that ran in vivo |
+//! | [`unread`] | what code that nobody has read may not hold |
 //! | [`keep`] | all of it in one directory, for someone who wants to read or debug it |
 
 pub mod apart;
@@ -50,6 +51,7 @@ mod process;
 pub mod run;
 mod settings;
 mod survival;
+pub mod unread;
 
 pub use compile::Code;
 pub use error::{OperandError, ReplayError};

@@ -78,6 +78,7 @@ pub fn plan(
         insist: options.settings.team.threads.is_some(),
         kept: false,
         guard: options.settings.sandbox.guard(),
+        sealed: options.settings.sandbox.is_sealed(),
         count: None,
         counters: Vec::new(),
     }

@@ -60,6 +60,7 @@ mod study;
 mod subset;
 mod r#try;
 mod tune;
+mod watch;
 mod work;
 
 use cere_store::build::wrapper;

@@ -31,4 +31,5 @@ mod store;
 mod threads;
 mod tries;
 mod vivo;
+mod watch;
 mod wrapper;
