@@ -13,6 +13,7 @@ mod doctor;
 mod functions;
 mod launchers;
 mod manual;
+mod mcp;
 mod messages;
 mod mpi;
 mod nesting;
