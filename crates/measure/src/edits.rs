@@ -9,6 +9,7 @@
 
 mod alternated;
 pub mod captured;
+pub mod contents;
 pub mod given;
 pub mod kept;
 

@@ -1,7 +1,7 @@
 //! What a store has of the regions that edits are tried on.
 
+use super::contents::State;
 use super::given::Sources;
-use super::kept::State;
 use super::{Edits, Effort, Tried, Variant};
 use crate::{Member, Replays, Target};
 use anyhow::{Context, Result, bail};
