@@ -23,6 +23,7 @@
 //! | [`judge`] | whether what differs is rounding |
 //! | [`names`] | names of C++ functions in the source's terms |
 //! | [`code`] | whether the machine code is the one that ran in vivo |
+//! | [`unread`] | what code that nobody has read may not hold |
 //! | [`keep`] | all of it in one directory, for someone who wants to read or debug it |
 
 pub mod apart;
@@ -52,6 +53,7 @@ mod process;
 pub mod run;
 mod settings;
 mod survival;
+pub mod unread;
 pub mod wrong;
 
 pub use cere_format::verdict::Tolerance;

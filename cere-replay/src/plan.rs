@@ -79,6 +79,7 @@ pub fn plan(
         kept: false,
         stores: None,
         guard: options.settings.sandbox.guard(),
+        sealed: options.settings.sandbox.is_sealed(),
         count: None,
         counters: Vec::new(),
         untrained: false,

@@ -238,7 +238,9 @@ pub fn outcome(
     watch: Watch,
     options: &Options,
 ) -> Result<(ReplayOutcome, Vec<Readings>), ReplayError> {
-    if let (Watch::Clock, Some(keepers)) = (&watch, &options.keepers)
+    // What a keeper holds is in its forks' memory.
+    let keepers = options.keepers.as_ref().filter(|_| !plan.sealed);
+    if let (Watch::Clock, Some(keepers)) = (&watch, keepers)
         && let Some(outcome) = keepers.outcome(executable, manifest, plan, options)
     {
         return Ok((outcome?, Vec::new()));

@@ -38,6 +38,8 @@ pub enum Error {
         wanted: &'static str,
         others: &'static str,
     },
+    /// The kernel does not hand over the region's system calls.
+    Unsealed,
     /// The processor cannot flush operands.
     NoFlush,
     /// The OpenMP runtime is another one.
@@ -168,6 +170,11 @@ impl From<Unsound> for Error {
 impl fmt::Display for Error {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Unsealed => write!(
+                to,
+                "this kernel has no Syscall User Dispatch (Linux 5.11 and later have it): code that nobody has read \
+                 (--untrusted) cannot be kept from system calls"
+            ),
             Self::NoPlan => write!(
                 to,
                 "this is a replay of CERE: start it with cere replay ({ENV_PLAN} is not set)"

@@ -12,6 +12,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 static GUARD: OnceLock<(u64, Vec<GuardedCall>)> = OnceLock::new();
+/// Whether calls that the capture has no answers of are refused.
+pub static SEALED: AtomicBool = AtomicBool::new(false);
 static NAMED: AtomicBool = AtomicBool::new(false);
 /// Exit status after such a refusal.
 const STATUS: i32 = 5;
@@ -56,24 +58,44 @@ fn string(address: i64) -> Option<String> {
     (!text.is_empty()).then(|| String::from_utf8_lossy(text).into_owned())
 }
 
+/// Ends the replay: `number` is a call of code that nobody has read, which was not captured.
+pub fn not_captured(number: i64, arguments: [usize; 6]) -> ! {
+    let [a, b, c, d, e, _] = arguments.map(|argument| argument as i64);
+    end(
+        number,
+        [a, b, c, d, e],
+        "which the captured one did not make: code that nobody has read makes no other",
+    )
+}
+
 fn refused(number: i64, arguments: [i64; 5], error: i64) -> ! {
+    let why = std::io::Error::from_raw_os_error(-error as i32);
+    end(
+        number,
+        arguments,
+        &format!(
+            "which the sandbox refuses ({why}): no region that was captured whole needs it; --no-sandbox replays without a \
+             sandbox, packages that you trust"
+        ),
+    )
+}
+
+fn end(number: i64, arguments: [i64; 5], why: &str) -> ! {
     if NAMED.swap(true, Relaxed) {
         // SAFETY: ends the process.
         unsafe { libc::_exit(STATUS) }
     }
+    // The calls from here on are the runtime's own.
+    SEALED.store(false, Relaxed);
     heap::ACTIVE.store(false, Relaxed);
     let known = GUARD
         .get()
         .and_then(|g| g.1.iter().find(|c| c.number == number));
-    let name = known.map_or_else(|| format!("system call {number}"), |c| c.name.clone());
+    let name = known.map_or_else(|| format!("number {number}"), |c| c.name.clone());
     let path = known.and_then(|c| arguments.get(usize::from(c.path?)));
     let path = path.and_then(|at| string(*at));
     let path = path.map_or(String::new(), |path| format!(" of {path:?}"));
-    let why = std::io::Error::from_raw_os_error(-error as i32);
-    let text = format!(
-        "replay: the region makes the system call {name}{path}, which the sandbox refuses ({why}): no region that was \
-         captured whole needs it; --no-sandbox replays without a sandbox, packages that you trust\n"
-    );
+    let text = format!("replay: the region makes the system call {name}{path}, {why}\n");
     // SAFETY: writes to standard error and ends the process.
     unsafe {
         libc::write(2, text.as_ptr().cast(), text.len());
@@ -88,6 +110,9 @@ pub extern "C" fn trapped(_: i32, _: *mut libc::siginfo_t, context: *mut c_void)
     let number = registers[libc::REG_RAX as usize];
     let arguments = ARGUMENTS.map(|register| registers[register as usize]);
     let [a, b, c, d, e] = arguments.map(|argument| argument as usize);
+    if SEALED.load(Relaxed) && heap::ACTIVE.load(Relaxed) {
+        not_captured(number, [a, b, c, d, e, 0]);
+    }
     let token = GUARD.get().map_or(0, |guard| guard.0 as usize);
     // SAFETY: the interrupted code's own call, which the filters below decide.
     let result = unsafe { call(number, [a, b, c, d, e, token]) } as i64;

@@ -11,6 +11,7 @@ use crate::glue::{
     Lost, Row, cere_glue_byte_row_count, cere_glue_byte_rows, cere_glue_lost, cere_glue_lost_count,
 };
 use crate::pages::{PAGE, Pages};
+use cere_inside::call::call;
 use libc::c_int;
 use std::ffi::CStr;
 use std::sync::OnceLock;
@@ -68,8 +69,15 @@ fn rows_of(lost: &Lost) -> impl Iterator<Item = &'static Row> {
 
 fn protect(lost: &Lost, protection: c_int) -> bool {
     let (start, end) = pages(lost);
+    let (start, length) = (start as usize, (end - start) as usize);
+    // By the bare call: that of the library is the region's, while it runs.
     // SAFETY: whole pages of this executable that hold nothing but the variable.
-    unsafe { libc::mprotect(start as *mut _, (end - start) as usize, protection) == 0 }
+    unsafe {
+        call(
+            libc::SYS_mprotect,
+            [start, length, protection as usize, 0, 0, 0],
+        ) == 0
+    }
 }
 
 /// Whether the region may use it: what the image has of it is in the package.

@@ -56,6 +56,24 @@ impl Bytes {
         })
     }
 
+    /// Maps `file` in its place; without one nothing can be read there.
+    fn replace(&self, file: Option<&File>) -> Result<(), Error> {
+        let (rights, more) = match file {
+            Some(_) => (libc::PROT_READ, libc::MAP_POPULATE),
+            None => (libc::PROT_NONE, libc::MAP_ANONYMOUS),
+        };
+        let start = self.start.cast_mut().cast();
+        let flags = libc::MAP_PRIVATE | libc::MAP_FIXED | more;
+        let file = file.map_or(-1, AsRawFd::as_raw_fd);
+        // SAFETY: the place of a mapping of our own, of which nobody holds a slice.
+        let done = self.length == 0
+            || unsafe { libc::mmap(start, self.length, rights, flags, file, 0) } == start;
+        match done {
+            true => Ok(()),
+            false => Err(Error::system("cannot map the state at exit")),
+        }
+    }
+
     /// The content.
     pub fn get(&self) -> &[u8] {
         // SAFETY: mapped for the life of the process.
@@ -101,6 +119,8 @@ pub struct Pages {
     pub given_up: Vec<Page>,
     entry: Bytes,
     exit: Bytes,
+    /// The file of the state at exit, if that is hidden while the region runs.
+    hidden: Option<File>,
 }
 
 impl Pages {
@@ -151,7 +171,25 @@ impl Pages {
             given_up: Vec::new(),
             entry,
             exit,
+            hidden: None,
         })
+    }
+
+    /// Hides the state at exit, which is `file`, but for [`Self::look`].
+    pub fn hide(&mut self, file: &Path) -> Result<(), Error> {
+        self.hidden = Some(File::open(file).map_err(Error::file("open", file))?);
+        self.exit.replace(None)
+    }
+
+    /// What `find` finds while the state at exit can be read.
+    pub fn look<T>(&self, find: impl FnOnce() -> T) -> Result<T, Error> {
+        let Some(file) = &self.hidden else {
+            return Ok(find());
+        };
+        self.exit.replace(Some(file))?;
+        let found = find();
+        self.exit.replace(None)?;
+        Ok(found)
     }
 
     /// Leaves out the pages in [start, end): the replay has something else there.

@@ -86,6 +86,11 @@ extern "C" fn on_call(signal: i32, info: *mut libc::siginfo_t, context: *mut uco
         // Of another handler, whose frame lies there; this one's is left.
         // SAFETY: the stack pointer with which the call was made.
         libc::SYS_rt_sigreturn => unsafe { cere_pass_return(at(libc::REG_RSP), restorer()) },
+        libc::SYS_clone | libc::SYS_clone3 | libc::SYS_fork | libc::SYS_vfork
+            if guard::SEALED.load(Relaxed) =>
+        {
+            guard::not_captured(number as i64, arguments)
+        }
         // What they start goes on where the call returns: the program makes them itself.
         libc::SYS_clone | libc::SYS_clone3 | libc::SYS_fork | libc::SYS_vfork => {
             SELECTOR.store(0, Relaxed);

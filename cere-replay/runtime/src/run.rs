@@ -27,7 +27,7 @@ use crate::warm::{Needs, Warm};
 use crate::{fault, guard, heap, lost, mapping, mpi, report, stores, text, trace, typed, unwind};
 use cere_format::capture::{OpenMpLock, PAGE_FOREIGN};
 use cere_format::package::{
-    MEMBER_ANSWERS, MEMBER_MPI, MEMBER_TLS_ENTRY, MEMBER_TLS_EXIT, MEMBER_TLS_START,
+    MEMBER_ANSWERS, MEMBER_EXIT, MEMBER_MPI, MEMBER_TLS_ENTRY, MEMBER_TLS_EXIT, MEMBER_TLS_START,
     MEMBER_TLS_TEAM, MEMBER_TRACE, Manifest,
 };
 use cere_format::replay::{
@@ -64,6 +64,7 @@ struct Stage<'a> {
     output: Output,
     /// Whether several threads take blocks of the region heap: which of them came first shows there.
     in_team: bool,
+    sealed: bool,
 }
 
 impl Stage<'_> {
@@ -84,6 +85,9 @@ impl Stage<'_> {
     fn clear(&self, state: &State) {
         end_exception();
         state.clear_fresh();
+        if self.sealed {
+            state.clear_stack();
+        }
         self.output.reset();
     }
 
@@ -170,6 +174,9 @@ impl Placed {
             manifest,
             mut pages,
         } = Package::open(&plan.package)?;
+        if plan.sealed {
+            pages.hide(&member(MEMBER_EXIT))?;
+        }
         let trace = trace::parse(Bytes::open(&member(MEMBER_TRACE))?.get(), manifest)?;
         match plan.kept {
             true => space::inherit(manifest, &pages.all),
@@ -273,6 +280,7 @@ pub fn run() -> Result<i32, Error> {
         told,
         output,
         in_team: crew.in_team,
+        sealed: plan.sealed,
     };
     let compared = Compared {
         stage: &stage,
@@ -492,7 +500,9 @@ fn first_run(
     if let Some(guard) = &plan.guard {
         guard::install(guard)?;
     }
-    outcome.notes.extend(clock::listen(plan.compare));
+    outcome
+        .notes
+        .extend(clock::listen(plan.compare, plan.sealed)?);
     let counting = plan.count.map(|to| Counting::new(to, stage.team));
     let counting = counting.transpose()?;
     if let Some(counting) = &counting {
@@ -507,7 +517,8 @@ fn first_run(
     lost::write_back();
     let unwritten = state.find_changed();
     if plan.compare {
-        let found = compared.compare(unwound, &unwritten);
+        let compare = || compared.compare(unwound, &unwritten);
+        let found = compared.pages.look(compare)?;
         outcome.left = found.digest ^ u64::from(!found.same_end);
         outcome.comparison = Some(found);
     }
@@ -554,6 +565,16 @@ impl Repeated<'_> {
         timed
     }
 
+    /// A run like those of a batch, whose end is looked at.
+    fn run_checked(&mut self) {
+        let stage = self.compared.stage;
+        stage.clear(self.state);
+        stage.put_back(self.state);
+        let (_, unwound) = self.region.run(counters::NONE);
+        lost::write_back();
+        self.check(unwound);
+    }
+
     fn check(&mut self, unwound: bool) {
         let left = self.compared.stage.left(self.state, unwound);
         if left == self.first {
@@ -571,9 +592,11 @@ impl Repeated<'_> {
         // Threads may add in another order each time: what counts is how far the farthest is off.
         if self.several && self.looks > 0 {
             self.looks -= 1;
-            let worst = outcome.comparison.take();
-            let here = |c| compare::worse(c, self.compared.compare(unwound, &[]));
-            outcome.comparison = worst.map(here);
+            let compare = || self.compared.compare(unwound, &[]);
+            // Where it cannot be read any more, nothing is compared.
+            let here = self.compared.pages.look(compare).ok();
+            let worst = outcome.comparison.take().zip(here);
+            outcome.comparison = worst.map(|(worst, here)| compare::worse(worst, here));
         }
     }
 
@@ -624,10 +647,14 @@ impl Repeated<'_> {
         }
         let (stage, state) = (self.compared.stage, self.state);
         let together = repeat(self.plan.repetitions, || {
-            self.region.run_several(batch, || {
+            let timed = self.region.run_several(batch, || {
                 stage.clear(state);
                 stage.put_back(state);
-            })
+            });
+            if stage.sealed {
+                self.run_checked();
+            }
+            timed
         });
         // Where putting back takes so long that its own spread hides the region, single readings are more precise.
         let width = |s: &Samples| s.half_width().unwrap_or(u64::MAX);

@@ -171,6 +171,12 @@ impl<'a> State<'a> {
         }
     }
 
+    /// After a repetition: its stack below what was captured becomes zero again.
+    pub fn clear_stack(&self) {
+        let (low, top) = space::stack(self.manifest);
+        self.clear(low, top & !(PAGE - 1));
+    }
+
     /// Clears what lies between captured pages in [start, end).
     fn clear(&self, start: u64, end: u64) {
         let mut at = start & !(PAGE - 1);

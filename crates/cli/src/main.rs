@@ -28,6 +28,7 @@
 //! | `results` | shows the records of replays |
 //! | `report` | writes profile, classes and replays as one page |
 //! | `machine` | measures the machine: caches, TLBs, operations, bandwidths, cores |
+//! | `mcp` | a server for agents: they look at regions and try edits |
 //! | `doctor` | whether this machine has what CERE needs, and how well it measures |
 //! | `manual` | man pages and completions, for `make install` (hidden) |
 
@@ -49,6 +50,7 @@ mod hybrid;
 mod instrument;
 mod machine;
 mod manual;
+mod mcp;
 mod measure;
 mod metrics;
 mod offer;
@@ -68,6 +70,7 @@ mod study;
 mod subset;
 mod r#try;
 mod tune;
+mod watch;
 mod work;
 
 use cere_store::build::wrapper;
@@ -129,6 +132,7 @@ enum Command {
     Results(results::Options),
     Report(report::Options),
     Machine(machine::Options),
+    Mcp(mcp::Options),
     Doctor(doctor::Options),
     Manual(manual::Options),
     Work(work::Options),
@@ -194,6 +198,7 @@ fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Results(options) => results::run(&options),
         Command::Report(options) => report::run(&options),
         Command::Machine(options) => machine::run(&options),
+        Command::Mcp(options) => mcp::run(&options),
         Command::Doctor(options) => doctor::run(&options),
         Command::Manual(options) => manual::run(&options, &Cli::command()),
         Command::Work(options) => work::run(&options),

@@ -2,11 +2,12 @@
 
 use crate::options::{Common, Replaying};
 use crate::show;
-use anyhow::{Context, Result, bail};
-use cere_format::replay::Verdict;
+use crate::watch::{self, Watched};
+use anyhow::{Context, Result, bail, ensure};
 use cere_measure::Replays;
 use cere_measure::edits::captured::{Captured, Region};
 use cere_measure::edits::given::Sources;
+use cere_measure::edits::kept::Best;
 use cere_measure::edits::{Edits, Effort, Tried, Variant};
 use cere_system::console::{print, progress};
 use std::path::PathBuf;
@@ -24,6 +25,7 @@ Examples:\n\
 \x20 cere try                               # after saving a source\n\
 \x20 cere try 'solve@*' --flags \"-O3\"\n\
 \x20 cere try --source faster/solver.c      # instead of the build's solver.c\n\
+\x20 cere try --watch                       # after each save\n\
 \x20 cere try --patch idea.diff\n\
 \x20 cere try --dir ../tree1 --dir ../tree2 # copies of the source tree, such as git worktrees")]
 pub struct Options {
@@ -46,6 +48,13 @@ pub struct Options {
     /// Seconds of replays for each region, after which no round of them begins
     #[arg(long, value_name = "S", default_value_t = Effort::default().seconds)]
     seconds: f64,
+    /// Try again whenever a source is saved. Keys: b takes the sources as the baseline of the next ones, r tries again, q quits
+    #[arg(long, conflicts_with_all = ["source", "patch", "dir"])]
+    watch: bool,
+    /// For edits that nobody has read: compilers read the units' own sources alone, and the code makes no system call that was not
+    /// captured, has no assembly of its own, and does not find the expected result in its memory
+    #[arg(long)]
+    untrusted: bool,
     #[command(flatten)]
     replaying: Replaying,
 }
@@ -67,6 +76,13 @@ pub fn run(options: &Options) -> Result<u8> {
     let variants = variants(options, &captured.sources(), &scratch)?;
     let mut settings = options.replaying.settings()?;
     settings.flags.clear();
+    if options.untrusted {
+        ensure!(
+            settings.sandbox.is_on(),
+            "--untrusted runs in the sandbox, which --no-sandbox leaves out"
+        );
+        settings.sandbox = settings.sandbox.sealed();
+    }
     if settings.repetitions == Default::default() {
         settings.repetitions.least = 3;
         settings.repetitions.seconds = 0.05;
@@ -75,6 +91,17 @@ pub fn run(options: &Options) -> Result<u8> {
         seconds: options.seconds,
         ..Effort::default()
     };
+    if let (true, [variant]) = (options.watch, &variants[..]) {
+        let watched = Watched {
+            replays: &replays,
+            captured: &captured,
+            settings,
+            effort,
+            variant: variant.clone(),
+            json: options.common.json,
+        };
+        return watch::run(watched, Best::new(&store, &captured));
+    }
     let mut edits = Edits::new(&replays, settings)?;
     let mut regions = Vec::new();
     for (name, target) in captured.regions() {
@@ -96,8 +123,8 @@ fn finish(options: &Options, regions: &[Region]) -> Result<u8> {
         true => print::json(&show::edits::json(regions))?,
         false => print::out(&show::edits::text(regions))?,
     }
-    let right = |t: &Tried| matches!(t.verdict, Some(Verdict::Exact | Verdict::Tolerance));
-    Ok(u8::from(!regions.iter().flat_map(|r| &r.tried).all(right)))
+    let mut tried = regions.iter().flat_map(|r| &r.tried);
+    Ok(u8::from(!tried.all(Tried::is_right)))
 }
 
 /// The variants that the options name; the sources as they are if they name none.

@@ -89,6 +89,10 @@ pub struct ReplayPlan {
     /// What names the region's calls that the sandbox refuses; none without a sandbox.
     #[serde(default)]
     pub guard: Option<Guard>,
+    /// Nobody has read the code: it makes no system call but those that were captured, finds no state at exit in its memory, and
+    /// nothing of an earlier repetition on its stack.
+    #[serde(default)]
+    pub sealed: bool,
     /// The code is counted, and writes its stream ([`crate::count`]) to this descriptor. The region then runs once, untimed.
     #[serde(default)]
     pub count: Option<i32>,

@@ -91,6 +91,10 @@ impl Store {
     pub fn tuned(&self) -> PathBuf {
         self.root.join("tuned.toml")
     }
+    /// Sources of the fastest right variants that `cere try --watch` saw: a tree for each region, and one for all.
+    pub fn best(&self) -> PathBuf {
+        self.root.join("best")
+    }
     /// Measurement records: an SQLite file.
     pub fn results(&self) -> PathBuf {
         self.root.join("results.db")

@@ -183,10 +183,11 @@ impl<'a> Work<'a> {
         units: &BTreeMap<String, Unit>,
     ) -> Result<Result<(Compiled, String, Side), String>> {
         let scratch = self.scratch.path().join(units::short_hash(name));
-        let compiled = match units::compile(units.values(), &Edit::default(), &scratch)? {
-            Ok(compiled) => compiled,
-            Err(said) => return Ok(Err(said)),
-        };
+        let compiled =
+            match units::compile(units.values(), &Edit::default(), &scratch, &self.settings)? {
+                Ok(compiled) => compiled,
+                Err(said) => return Ok(Err(said)),
+            };
         let ir = |id: &str| compiled.ir.get(id).cloned();
         Ok(match self.side(members, &ir, &[])? {
             Ok((others, side)) => Ok((compiled, others, side)),

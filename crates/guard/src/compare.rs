@@ -260,7 +260,7 @@ impl Comparison<'_> {
         let mut compiled = units::Compiled::default();
         if let Some(edit) = &party.edit {
             let recorded = recorded(party, members);
-            compiled = match units::compile(recorded.values(), edit, scratch.path())? {
+            compiled = match units::compile(recorded.values(), edit, scratch.path(), &settings)? {
                 Ok(compiled) => compiled,
                 Err(said) => return Ok(Err(said)),
             };

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use cere_format::build::{Region, Unit};
-use cere_measure::{Member, Replays};
+use cere_measure::{Member, Replays, Settings};
 use cere_replay::{EditedUnit, Options, ReplayError};
 use cere_store::build::wrapper::edited::{self, Edit};
 use cere_store::{sources, state};
@@ -27,13 +27,14 @@ pub fn compile<'u>(
     units: impl Iterator<Item = &'u Unit>,
     edit: &Edit,
     scratch: &Path,
+    settings: &Settings,
 ) -> Result<Result<Compiled, String>> {
     let units: Vec<&Unit> = units.collect();
     let made = Directories::of(&units, edit)?;
     for attempt in 0..AGAIN {
         let before = contents(&units, edit);
         let place = scratch.join(attempt.to_string());
-        let found = once(&units, edit, &place)?;
+        let found = once(&units, edit, &place, settings)?;
         if contents(&units, edit) == before {
             return Ok(found);
         }
@@ -46,12 +47,17 @@ pub fn compile<'u>(
     )))
 }
 
-fn once(units: &[&Unit], edit: &Edit, place: &Path) -> Result<Result<Compiled, String>> {
+fn once(
+    units: &[&Unit],
+    edit: &Edit,
+    place: &Path,
+    settings: &Settings,
+) -> Result<Result<Compiled, String>> {
     let mut compiled = Compiled::default();
     for unit in units {
         let scratch = place.join(&unit.id);
         state::make_directory(&scratch)?;
-        match edited::compile(unit, edit, &scratch)? {
+        match edited::compile(unit, edit, &scratch, &settings.sandbox)? {
             Ok(ir) => {
                 let record = state::read_json(&ir.with_extension("json"))?;
                 compiled.records.insert(unit.id.clone(), record);

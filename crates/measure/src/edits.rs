@@ -9,12 +9,14 @@
 
 mod alternated;
 pub mod captured;
+pub mod contents;
 pub mod given;
+pub mod kept;
 
 use crate::{Replays, Settings, Target};
 use alternated::{Subject, time};
 use anyhow::{Context, Result};
-use cere_format::build::Unit;
+use cere_format::build::{SourceFile, Unit};
 use cere_format::package::Manifest;
 use cere_format::replay::Verdict;
 use cere_replay::wrong::Wrong;
@@ -50,6 +52,8 @@ pub struct Tried {
     pub reason: String,
     /// Time of the change over the time as captured; none if it is too short for the clock, or if the verdict is bad.
     pub gain: Option<Gain>,
+    /// Time of the change over that of the variant that the others are compared with, if there is one.
+    pub over_baseline: Option<Gain>,
     /// Whether all machine code is the captured one.
     pub same_code: SameCode,
     /// What people should know.
@@ -87,6 +91,7 @@ pub struct Edits<'a> {
     replays: &'a Replays<'a>,
     settings: Settings,
     scratch: tempfile::TempDir,
+    baseline: Option<usize>,
     /// What differs in the last unit that was bridged, and is not run.
     others: String,
     /// By variant and unit.
@@ -111,9 +116,15 @@ impl<'a> Edits<'a> {
             replays,
             settings,
             scratch: scratch.with_context(|| format!("cannot write in {}", place.display()))?,
+            baseline: None,
             others: String::new(),
             compiled: BTreeMap::new(),
         })
+    }
+
+    /// Compares with the variant of this number as well. Where nothing differs in it, that is the code as captured.
+    pub fn compare_with(&mut self, variant: usize) {
+        self.baseline = Some(variant);
     }
 
     /// Tries `variants` on the codelets of a region. None for a variant in which no source of the codelets differs, and that has no
@@ -148,7 +159,12 @@ impl<'a> Edits<'a> {
         if places.is_empty() {
             return Ok(found);
         }
-        let timed = match time(target, subjects, effort) {
+        // Subject 0 is the code as captured.
+        let baseline = self.baseline.map(|number| {
+            let place = places.iter().position(|place| *place == number);
+            place.map_or(0, |place| place + 1)
+        });
+        let timed = match time(target, subjects, baseline, effort) {
             Ok(timed) => timed,
             Err(error) => return Ok(all_failed(variants, &error)),
         };
@@ -220,6 +236,14 @@ impl<'a> Edits<'a> {
                 Ok(ir) => ir.clone(),
                 Err(said) => return Ok(Err(Untried::Failed(said.trim_end().to_owned()))),
             };
+            if self.settings.sandbox.is_sealed() {
+                let captured = package.join(unit.member());
+                if let Some(found) = cere_replay::unread::find(&ir, &captured, options)? {
+                    return Ok(Err(Untried::Failed(format!(
+                        "it has {found}, which the captured code has not: refused in code that nobody has read"
+                    ))));
+                }
+            }
             if place > 0 {
                 found.push(EditedUnit {
                     unit: unit.id.clone(),
@@ -274,11 +298,16 @@ impl<'a> Edits<'a> {
                 sources::is_other(source, &to.join(rest))
             }));
         }
-        let replaced: BTreeSet<&PathBuf> =
-            edit.replaced.iter().map(|(original, _)| original).collect();
+        let replaced: BTreeMap<&PathBuf, &PathBuf> =
+            edit.replaced.iter().map(|(from, to)| (from, to)).collect();
         if !replaced.is_empty() {
-            let named = |file: &PathBuf| replaced.contains(file);
-            return Ok(unit.sources.iter().any(|s| named(&s.file)) || named(&unit.source));
+            let other = |then: &SourceFile| {
+                let new = replaced.get(&then.file);
+                new.is_some_and(|new| sources::is_other(then, new))
+            };
+            let listed = unit.sources.iter().any(|then| then.file == unit.source);
+            let unknown = !listed && replaced.contains_key(&unit.source);
+            return Ok(unknown || unit.sources.iter().any(other));
         }
         let changes = Changes::of(store, unit);
         anyhow::ensure!(
@@ -300,7 +329,7 @@ impl<'a> Edits<'a> {
         if !self.compiled.contains_key(&key) {
             let place = self.scratch.path().join(format!("{number}-{}", unit.id));
             state::make_directory(&place)?;
-            let done = edited::compile(unit, edit, &place)?;
+            let done = edited::compile(unit, edit, &place, &self.settings.sandbox)?;
             self.compiled.insert(key.clone(), done);
         }
         Ok(&self.compiled[&key])
@@ -312,6 +341,11 @@ fn explained(error: ReplayError) -> String {
 }
 
 impl Tried {
+    /// Whether the result is the original's, but for rounding.
+    pub fn is_right(&self) -> bool {
+        matches!(self.verdict, Some(Verdict::Exact | Verdict::Tolerance))
+    }
+
     /// Of a region whose captured code cannot be run in this way.
     fn failed(variant: &Variant, error: &anyhow::Error) -> Self {
         Self {
@@ -329,6 +363,7 @@ impl Tried {
             verdict: None,
             reason: String::new(),
             gain: None,
+            over_baseline: None,
             same_code: SameCode::Unknown,
             notes: Vec::new(),
             wrong: None,

@@ -39,6 +39,7 @@ use std::process::Command;
 #[derive(Debug, Clone, Default)]
 pub struct Sandbox {
     on: bool,
+    sealed: bool,
     read: Vec<PathBuf>,
     libraries: Vec<PathBuf>,
 }
@@ -54,6 +55,18 @@ impl Sandbox {
     /// Nothing is.
     pub fn none() -> Self {
         Self::default()
+    }
+    /// The same, for code that nobody has read: what runs in it makes no system call that was not captured, and compilers read what
+    /// they are given alone.
+    pub fn sealed(self) -> Self {
+        Self {
+            sealed: true,
+            ..self
+        }
+    }
+    /// Whether nobody has read the code.
+    pub fn is_sealed(&self) -> bool {
+        self.sealed
     }
     /// Whether processes are confined.
     pub fn is_on(&self) -> bool {

@@ -106,8 +106,15 @@ impl Listed {
 /// Longest file name, extension left out.
 const LONGEST: usize = 200;
 
-/// The file of the codelet `name`: what a file name does not bear well is written as `%` and two digits.
+/// The file of the codelet `name`.
 pub fn file_of(store: &Store, name: &str) -> PathBuf {
+    store
+        .codelets()
+        .join(format!("{}.{PACKAGE_EXTENSION}", encoded(name)))
+}
+
+/// `name` for a file: what a file name does not bear well is written as `%` and two digits.
+pub fn encoded(name: &str) -> String {
     let mut encoded = String::new();
     for byte in name.bytes() {
         if byte.is_ascii_alphanumeric() || b"@:._+-#~,=".contains(&byte) {
@@ -123,9 +130,7 @@ pub fn file_of(store: &Store, name: &str) -> PathBuf {
         encoded.truncate(LONGEST - 33);
         encoded = format!("{encoded}!{}", state::hash(name));
     }
-    store
-        .codelets()
-        .join(format!("{encoded}.{PACKAGE_EXTENSION}"))
+    encoded
 }
 
 /// The name of the codelet in `file`, if the file's name holds it.

@@ -2,11 +2,12 @@
 
 use cere_measure::edits::Tried;
 use cere_measure::edits::captured::Region;
+use cere_measure::edits::kept::Fastest;
 use cere_replay::SameCode;
 use cere_replay::wrong::{First, Step, Wrong};
 use cere_system::console::print;
+use cere_timing::stats::Gain;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 
 /// The verdict in one word.
 fn verdict(tried: &Tried) -> &'static str {
@@ -39,6 +40,8 @@ pub fn json(regions: &[Region]) -> Value {
                 "ratio": tried.gain.map(|g| g.ratio),
                 "interval": tried.gain.map(|g| [g.low, g.high]),
                 "confidence": tried.gain.map(|g| g.level),
+                "baseline_ratio": tried.over_baseline.map(|g| g.ratio),
+                "baseline_interval": tried.over_baseline.map(|g| [g.low, g.high]),
                 "share": region.share,
                 "program_ratio": of_program(tried, region.share),
                 "code": code(tried),
@@ -84,14 +87,25 @@ pub fn text(regions: &[Region]) -> String {
         .iter()
         .flat_map(|r| &r.tried)
         .any(|t| !t.variant.is_empty());
+    let over_baseline = regions
+        .iter()
+        .flat_map(|r| &r.tried)
+        .any(|t| t.over_baseline.is_some());
     let mut rows = Vec::new();
-    let (mut below, mut noted) = (String::new(), BTreeMap::<&str, Vec<String>>::new());
+    let (mut below, mut reasons, mut notes) = (String::new(), Vec::new(), Vec::new());
     for region in regions {
         for tried in &region.tried {
             let mut row = vec![region.name.clone()];
             row.extend(named.then(|| tried.variant.clone()));
             row.push(verdict(tried).to_owned());
-            row.extend(times(tried, region.share));
+            row.extend(
+                over_baseline
+                    .then(|| time(tried.over_baseline))
+                    .into_iter()
+                    .flatten(),
+            );
+            row.extend(time(tried.gain));
+            row.push(program(tried, region.share));
             row.push(code(tried).to_owned());
             rows.push(row);
             let what = match named {
@@ -99,17 +113,17 @@ pub fn text(regions: &[Region]) -> String {
                 false => region.name.clone(),
             };
             if verdict(tried) != "exact" {
-                below.push_str(&format!("\n{what}: {}", tried.reason));
+                add(&mut reasons, &tried.reason, &what);
                 if let Some(wrong) = &tried.wrong {
-                    below.push_str(&format!("\n{what}: {wrong}"));
+                    add(&mut reasons, &wrong.to_string(), &what);
                 }
             }
             for note in &tried.notes {
-                noted.entry(note).or_default().push(what.clone());
+                add(&mut notes, note, &what);
             }
         }
     }
-    for (note, of) in noted {
+    for (note, of) in reasons.into_iter().chain(notes) {
         let more = match of.len() {
             1 => String::new(),
             count => format!(" and {} more", count - 1),
@@ -118,7 +132,15 @@ pub fn text(regions: &[Region]) -> String {
     }
     let mut heading = vec!["region"];
     heading.extend(named.then_some("variant"));
-    heading.extend(["verdict", "time", "interval", "program", "code"]);
+    heading.push("verdict");
+    heading.extend(
+        over_baseline
+            .then_some(["of baseline", "interval"])
+            .into_iter()
+            .flatten(),
+    );
+    heading.extend([if over_baseline { "of captured" } else { "time" }]);
+    heading.extend(["interval", "program", "code"]);
     let table = print::table_of_names(&heading, rows);
     match below.is_empty() {
         true => table,
@@ -126,12 +148,47 @@ pub fn text(regions: &[Region]) -> String {
     }
 }
 
-/// Time over that as captured, its interval, and that of the program.
-fn times(tried: &Tried, share: Option<f64>) -> [String; 3] {
-    let Some(gain) = tried.gain else {
-        return ["-"; 3].map(str::to_owned);
+/// Adds that `text` is said of `what`.
+fn add(to: &mut Vec<(String, Vec<String>)>, text: &str, what: &str) {
+    match to.iter_mut().find(|(said, _)| *said == text) {
+        Some((_, of)) => of.push(what.to_owned()),
+        None => to.push((text.to_owned(), vec![what.to_owned()])),
+    }
+}
+
+/// A renewal of `cere try --watch` for scripts.
+pub fn watched(regions: &[Region], error: Option<&str>, best: &[Fastest]) -> Value {
+    let best = best
+        .iter()
+        .map(|best| json!({ "region": best.region, "ratio": best.ratio, "option": best.option }));
+    json!({ "tried": json(regions), "error": error, "best": best.collect::<Vec<_>>() })
+}
+
+/// The fastest right variants so far, and what tries them again.
+pub fn best(best: &[Fastest], flags: &[String]) -> String {
+    let flags = match flags {
+        [] => String::new(),
+        flags => format!(" --flags {}", shell_words::quote(&shell_words::join(flags))),
     };
-    let program = of_program(tried, share);
+    let line = |best: &Fastest| {
+        let of = best.region.as_deref().unwrap_or("the whole run");
+        format!(
+            "best so far: {:.3} of the time as captured, {of}: cere try {}{flags}\n",
+            best.ratio, best.option
+        )
+    };
+    let lines: String = best.iter().map(line).collect();
+    match lines.is_empty() {
+        true => lines,
+        false => format!("\n{lines}"),
+    }
+}
+
+/// A ratio of times, and its interval.
+fn time(gain: Option<Gain>) -> [String; 2] {
+    let Some(gain) = gain else {
+        return ["-"; 2].map(str::to_owned);
+    };
     [
         format!("{:.3}", gain.ratio),
         match gain.level >= 0.95 {
@@ -143,9 +200,13 @@ fn times(tried: &Tried, share: Option<f64>) -> [String; 3] {
                 100.0 * gain.level
             ),
         },
-        program.map_or_else(
-            || "-".to_owned(),
-            |ratio| format!("{:+.1} %", 100.0 * (ratio - 1.0)),
-        ),
     ]
+}
+
+/// What the whole run gains or loses.
+fn program(tried: &Tried, share: Option<f64>) -> String {
+    of_program(tried, share).map_or_else(
+        || "-".to_owned(),
+        |ratio| format!("{:+.1} %", 100.0 * (ratio - 1.0)),
+    )
 }

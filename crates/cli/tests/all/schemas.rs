@@ -44,7 +44,7 @@ fn visit_objects(value: &Value, visit: &mut impl FnMut(&Map<String, Value>)) {
 }
 
 /// Documents of an option that makes a command print something else.
-const OF_OPTIONS: [&str; 1] = ["blocking"];
+const OF_OPTIONS: [&str; 2] = ["blocking", "watch"];
 
 /// Commands whose own tests check what they print by [`conforms`].
 const ELSEWHERE: [&str; 1] = ["reduce"];
@@ -100,6 +100,10 @@ fn every_command_with_json_has_a_strict_schema() {
     assert_eq!(
         schemas["study"]["properties"],
         schemas["check"]["oneOf"][0]["properties"]
+    );
+    assert_eq!(
+        schemas["watch"]["properties"]["tried"]["items"],
+        schemas["try"]["items"]
     );
 }
 

@@ -93,8 +93,14 @@ struct Trials<'t> {
     base: Vec<f64>,
 }
 
-/// Times the subjects in turns with the first one, which is the code as captured; what came of the others.
-pub(super) fn time(target: &Target, subjects: Vec<Subject>, effort: Effort) -> Result<Vec<Tried>> {
+/// Times the subjects in turns with the first one, which is the code as captured; what came of the others. `baseline`: a subject that
+/// they are compared with as well.
+pub(super) fn time(
+    target: &Target,
+    subjects: Vec<Subject>,
+    baseline: Option<usize>,
+    effort: Effort,
+) -> Result<Vec<Tried>> {
     let count = subjects.len();
     let trials = Trials {
         target,
@@ -132,7 +138,7 @@ pub(super) fn time(target: &Target, subjects: Vec<Subject>, effort: Effort) -> R
         .collect();
     let tried = all.iter().zip(gains).zip(failures);
     let tried = tried.map(|((subject, gain), failure)| {
-        let first = turns.bench.subjects[*subject].first.take();
+        let first = turns.bench.subjects[*subject].first.clone();
         let mut first = first.unwrap_or_else(|| Tried::open(""));
         first.same_code = match turns.bench.is_same(*subject) {
             true => SameCode::Yes,
@@ -144,10 +150,32 @@ pub(super) fn time(target: &Target, subjects: Vec<Subject>, effort: Effort) -> R
                 reason: why,
                 ..first
             },
-            None => Tried { gain, ..first },
+            None => Tried {
+                gain,
+                over_baseline: baseline.and_then(|baseline| over(&turns, *subject, baseline)),
+                ..first
+            },
         }
     });
     Ok(tried.collect())
+}
+
+/// The time of `subject` over that of `baseline`, of which both were timed in each round.
+fn over(turns: &Turns<Trials>, subject: usize, baseline: usize) -> Option<Gain> {
+    let code = |subject: usize| &turns.bench.subjects[subject].code;
+    let own = turns.series().part_ratios(subject, 0);
+    if turns.failure(baseline).is_some() {
+        return None;
+    }
+    if code(subject) == code(baseline) {
+        return Some(SAME);
+    }
+    if baseline == 0 {
+        return gain(&own);
+    }
+    let base = turns.series().part_ratios(baseline, 0);
+    let ratios = own.iter().zip(&base).map(|(own, base)| own / base);
+    gain(&ratios.collect::<Vec<_>>())
 }
 
 /// Of the same machine code.

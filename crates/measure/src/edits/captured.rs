@@ -1,5 +1,6 @@
 //! What a store has of the regions that edits are tried on.
 
+use super::contents::State;
 use super::given::Sources;
 use super::{Edits, Effort, Tried, Variant};
 use crate::{Member, Replays, Target};
@@ -9,7 +10,7 @@ use cere_format::package::Manifest;
 use cere_format::profile::{Profile, RegionKey};
 use cere_store::{codelets, find, state};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Captured regions of a store, with what their code was compiled from.
 pub struct Captured {
@@ -76,6 +77,19 @@ impl Captured {
         Sources::of(self.units.values())
     }
 
+    /// Those of `files` that are not what the regions' code was compiled from.
+    pub fn changed<'f>(&self, files: &'f State) -> Vec<&'f Path> {
+        let then: BTreeMap<&Path, &str> = self
+            .units
+            .values()
+            .flat_map(|unit| &unit.sources)
+            .map(|source| (source.file.as_path(), source.sha256.as_str()))
+            .collect();
+        let other =
+            |(file, sha256): &(&'f Path, String)| then.get(file).is_none_or(|then| then != sha256);
+        files.hashes().filter(other).map(|(file, _)| file).collect()
+    }
+
     /// The regions with their codelets, by name.
     pub fn regions(&self) -> &BTreeMap<String, Target> {
         &self.regions
@@ -95,7 +109,10 @@ impl Captured {
             .attempt(target, variants, effort)
             .with_context(|| format!("{name} cannot be tried"))?;
         let mut tried = Vec::new();
-        for (variant, found) in variants.iter().zip(found) {
+        for (number, (variant, found)) in variants.iter().zip(found).enumerate() {
+            if edits.baseline == Some(number) {
+                continue;
+            }
             match found {
                 Some(found) => tried.push(found),
                 None if !variant.name.is_empty() => edits

@@ -25,6 +25,22 @@ impl Sources {
         Self { files, directories }
     }
 
+    /// The files.
+    pub fn files(&self) -> &BTreeSet<PathBuf> {
+        &self.files
+    }
+
+    /// The directories of the compiles.
+    pub fn directories(&self) -> &BTreeSet<PathBuf> {
+        &self.directories
+    }
+
+    /// Whether no other file has the name of this one.
+    pub fn has_own_name(&self, file: &Path) -> bool {
+        let same = |other: &&PathBuf| other.file_name() == file.file_name();
+        self.files.iter().filter(same).count() == 1
+    }
+
     /// The file whose path ends in `path`.
     fn ending_in(&self, path: &Path, given: &Path) -> Result<PathBuf> {
         let found: Vec<&PathBuf> = self.files.iter().filter(|f| f.ends_with(path)).collect();

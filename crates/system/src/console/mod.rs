@@ -4,6 +4,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`mod@csv`] | tables for programs |
+//! | [`keys`] | keys that people press meanwhile |
 //! | [`mod@print`] | messages to stderr; tables, times and JSON to stdout |
 //! | [`progress`] | bars and spinners |
 //! | [`short`] | long names of regions, cut to fit |
@@ -11,6 +12,7 @@
 pub use crate::{detail, note, warning};
 
 pub mod csv;
+pub mod keys;
 pub mod print;
 pub mod progress;
 pub mod short;

@@ -8,11 +8,26 @@ use crate::{components, state};
 use anyhow::{Context, Result, bail};
 use cere_format::build::{BUILD_VERSION, CompileCommand, ENV_COMMAND, ENV_KEPT_ALONE, Unit};
 use cere_format::store::Store;
+use cere_sandbox::{Kind, Sandbox, Task};
 use cere_toolchain::arguments::{self, Item};
 use cere_toolchain::gcc;
 use cere_toolchain::unit::FLANG;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
+
+/// Seconds after which a compile of code that nobody has read ends.
+const LONGEST: u64 = 120;
+/// Variables that such a compile gets: what finds programs and headers.
+const KEPT: [&str; 8] = [
+    "PATH",
+    "LD_LIBRARY_PATH",
+    "CPATH",
+    "C_INCLUDE_PATH",
+    "CPLUS_INCLUDE_PATH",
+    "SOURCE_DATE_EPOCH",
+    "LANG",
+    "LC_ALL",
+];
 
 /// What is edited.
 #[derive(Debug, Clone, Default)]
@@ -23,8 +38,14 @@ pub struct Edit {
     pub moved: Option<(PathBuf, PathBuf)>,
 }
 
-/// Compiles `unit` with `edit` into the empty directory `scratch`; its IR. The inner error is what the compiler says.
-pub fn compile(unit: &Unit, edit: &Edit, scratch: &Path) -> Result<Result<PathBuf, String>> {
+/// Compiles `unit` with `edit` into the empty directory `scratch`; its IR. The inner error is what the compiler says. In a sealed
+/// `sandbox` the compiler reads the unit's own sources and the system's files alone; otherwise it runs as in the build.
+pub fn compile(
+    unit: &Unit,
+    edit: &Edit,
+    scratch: &Path,
+    sandbox: &Sandbox,
+) -> Result<Result<PathBuf, String>> {
     let job = job(unit, edit, scratch)?;
     let source = source_of(unit, edit, &job)?;
     let object = scratch.join("edited.o");
@@ -57,7 +78,10 @@ pub fn compile(unit: &Unit, edit: &Edit, scratch: &Path) -> Result<Result<PathBu
     let path = scratch.join("command.json");
     loop {
         state::write_json(&path, &record)?;
-        let (status, said) = attempt(&job, &line, &path)?;
+        let task = sandbox
+            .is_sealed()
+            .then(|| task(unit, edit, scratch, &plugin));
+        let (status, said) = attempt(&job, &line, &path, task.map(|task| (sandbox, task)))?;
         if status.success() {
             return kept(&job.store).map(Ok);
         }
@@ -199,8 +223,41 @@ fn overlay(edit: &Edit, scratch: &Path) -> Result<String> {
     Ok(path.display().to_string())
 }
 
-fn attempt(job: &Job, line: &[String], record: &Path) -> Result<(ExitStatus, String)> {
-    let output = Command::new(&job.compiler)
+/// What the compiler of code that nobody has read needs.
+fn task(unit: &Unit, edit: &Edit, scratch: &Path, plugin: &Path) -> Task {
+    let moved = |file: &PathBuf| PathBuf::from(moved(&file.to_string_lossy(), edit));
+    let own = unit.sources.iter().map(|source| moved(&source.file));
+    let new = edit.replaced.iter().map(|(_, new)| new.clone());
+    let others = [moved(&unit.source), plugin.to_owned()];
+    Task {
+        kind: Kind::Tool,
+        read: own.chain(new).chain(others).collect(),
+        libraries: Vec::new(),
+        execute: None,
+        write: vec![scratch.to_owned()],
+        seconds: LONGEST,
+    }
+}
+
+fn attempt(
+    job: &Job,
+    line: &[String],
+    record: &Path,
+    confined: Option<(&Sandbox, Task)>,
+) -> Result<(ExitStatus, String)> {
+    let mut command = Command::new(&job.compiler);
+    if let Some((sandbox, task)) = confined {
+        // Errors quote what was included, and a process can include its own environment.
+        command.env_clear();
+        command.envs(
+            KEPT.iter()
+                .filter_map(|name| Some((name, std::env::var_os(name)?))),
+        );
+        sandbox
+            .confine(&mut command, &task)
+            .with_context(|| format!("cannot confine {}", job.compiler.display()))?;
+    }
+    let output = command
         .args(line)
         .current_dir(&job.directory)
         .env(ENV_COMMAND, record)
