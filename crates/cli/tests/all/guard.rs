@@ -73,8 +73,8 @@ fn repository() -> tempfile::TempDir {
 fn tested(at: &Path, region: &str) -> (String, Value) {
     let all = json(at, "guard --json --no-times --timeout 5");
     let found = all.as_array().expect("a list").iter();
-    let found = found.filter(|r| r["name"].as_str().is_some_and(|n| n.starts_with(region)));
-    let found = found.cloned().next().expect("the region");
+    let mut found = found.filter(|r| r["name"].as_str().is_some_and(|n| n.starts_with(region)));
+    let found = found.next().cloned().expect("the region");
     (
         found["result"].as_str().unwrap_or_default().to_owned(),
         found,
