@@ -1,6 +1,6 @@
 //! The codelets of a region in several variants, timed in turns.
 
-use super::{Effort, Tried, explained};
+use super::tried::{Effort, Tried, explained};
 use crate::lab::fast_seconds;
 use crate::{Bench, Member, Target, Turns};
 use anyhow::Result;
