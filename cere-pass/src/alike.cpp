@@ -29,6 +29,7 @@ private:
   void add(const Type *T);
   void add(const Constant *C);
   void add(const Instruction &I);
+  void add(const Value *V);
   void add(const APInt &N) {
     for (unsigned W = 0; W < N.getNumWords(); ++W)
       add(N.getRawData()[W]);
@@ -108,18 +109,29 @@ void Definition::add(const Instruction &I) {
       add(static_cast<uint64_t>(N));
   if (const auto *R = dyn_cast<AtomicRMWInst>(&I))
     add(R->getOperation());
-  for (const Use &Operand : I.operands()) {
-    const Value *V = Operand.get();
-    if (const auto *C = dyn_cast<Constant>(V))
-      add(C);
-    else if (const auto *A = dyn_cast<InlineAsm>(V))
-      add(A->getAsmString()), add(A->getConstraintString());
-    else
-      add(Local.lookup(V));
+  const auto *P = dyn_cast<PHINode>(&I);
+  if (!P) {
+    for (const Use &Operand : I.operands())
+      add(Operand.get());
+    return;
   }
-  if (const auto *P = dyn_cast<PHINode>(&I))
-    for (const BasicBlock *From : P->blocks())
-      add(Local.lookup(From));
+  // In any order.
+  uint64_t All = 0;
+  for (unsigned N = 0; N < P->getNumIncomingValues(); ++N)
+    All += apart([&] {
+      add(P->getIncomingValue(N));
+      add(Local.lookup(P->getIncomingBlock(N)));
+    });
+  add(All);
+}
+
+void Definition::add(const Value *V) {
+  if (const auto *C = dyn_cast<Constant>(V))
+    add(C);
+  else if (const auto *A = dyn_cast<InlineAsm>(V))
+    add(A->getAsmString()), add(A->getConstraintString());
+  else
+    add(Local.lookup(V));
 }
 
 uint64_t Definition::of(const Constant *C) {

@@ -98,22 +98,25 @@ bool isRenamed(const AllocaInst *A, const AllocaInst *B) {
 // Where CodeExtractor has a region leave a result that no register takes.
 bool isSlot(const Value *V) { return isa<AllocaInst>(V) && V->getName().contains(".loc"); }
 
+const CallInst *asRegionCall(const Instruction *I) {
+  const auto *C = dyn_cast<CallInst>(I);
+  return C && isRegion(C->getCalledFunction()) ? C : nullptr;
+}
+
 // Whether the effects look alike; what they work on is compared later.
 bool sameShape(const Instruction &I, const Instruction &J) {
+  // Edited regions take other arguments.
+  if (asRegionCall(&I) && asRegionCall(&J))
+    return true;
   if (I.getOpcode() != J.getOpcode() || I.getNumOperands() != J.getNumOperands())
     return false;
   const auto *A = dyn_cast<CallBase>(&I), *B = dyn_cast<CallBase>(&J);
   if (!A)
     return true;
   const Function *F = A->getCalledFunction(), *G = B->getCalledFunction();
-  if (!F || !G || isRegion(F) || isRegion(G))
-    return !F == !G && isRegion(F) == isRegion(G);
+  if (!F || !G)
+    return !F == !G;
   return F->getName() == G->getName();
-}
-
-const CallInst *asRegionCall(const Instruction *I) {
-  const auto *C = dyn_cast<CallInst>(I);
-  return C && isRegion(C->getCalledFunction()) ? C : nullptr;
 }
 
 // Effects of its block before the instruction, and behind it.
@@ -378,17 +381,37 @@ bool Pairing::changedCallee(const CallBase *A, const CallBase *B) {
   return false;
 }
 
+// Whether a region may be one that was edited: what it was is nowhere in the function any more.
+bool Pairing::isGone(const CallInst &A) {
+  return none_of(instructions(Now), [&](const Instruction &I) {
+    const CallInst *C = asRegionCall(&I);
+    return C && sameDefinition(*A.getCalledFunction(), *C->getCalledFunction());
+  });
+}
+
+// Both calls are of the same region, maybe edited. An edited one may take other arguments, if there are as many regions
+// as before.
+bool Pairing::sameRegion(const CallInst &A, const CallInst &B) {
+  if (!sameType(A.getType(), B.getType()))
+    return false;
+  bool Passed = A.arg_size() == B.arg_size();
+  for (unsigned N = 0; Passed && N < A.arg_size(); ++N)
+    Passed = same(A.getArgOperand(N), B.getArgOperand(N));
+  if (sameDefinition(*A.getCalledFunction(), *B.getCalledFunction()))
+    return Passed;
+  auto IsRegion = [](const Instruction &I) { return asRegionCall(&I) != nullptr; };
+  bool AsMany = count_if(instructions(Before), IsRegion) == count_if(instructions(Now), IsRegion);
+  return isGone(A) && (Passed || AsMany);
+}
+
 // Both have the same effect here.
 bool Pairing::sameAnchor(Instruction *I, Instruction *J) {
   const CallInst *A = asRegionCall(I), *B = asRegionCall(J);
   if (!A != !B)
     return false;
   if (A) {
-    if (!sameType(A->getFunctionType(), B->getFunctionType()))
+    if (!sameRegion(*A, *B))
       return false;
-    for (unsigned N = 0; N < A->arg_size(); ++N)
-      if (!same(A->getArgOperand(N), B->getArgOperand(N)))
-        return false;
     Others.push_back({A, B});
   } else if (!sameInstruction(I, J)) {
     return false;

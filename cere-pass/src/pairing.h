@@ -67,6 +67,8 @@ private:
   bool sameMemory(const llvm::Instruction *I, const llvm::Instruction *J) const;
   bool changedCallee(const llvm::CallBase *A, const llvm::CallBase *B);
   bool bindResult(const llvm::Instruction *I, const llvm::Value *W);
+  bool isGone(const llvm::CallInst &A);
+  bool sameRegion(const llvm::CallInst &A, const llvm::CallInst &B);
   bool sameAnchor(llvm::Instruction *I, llvm::Instruction *J);
   bool forward();
   bool backward();

@@ -638,3 +638,83 @@ int main(void) { view = (short *)values; printf("%d\n", fill(values, 64)); }
     assert_eq!(all[0]["verdict"], "different", "{all}");
     has(said(&all[0]["wrong"]["text"]), "undefined behaviour");
 }
+
+/// Two loops, of which the second one reads what the first one stored.
+const TWICE: &str = r#"
+#include <stdio.h>
+#define N 400
+static double a[N], b[N];
+__attribute__((noinline)) void both(int n, double c, double d) {
+    for (int i = 0; i < n; i++) {
+        a[i] = 0;
+        for (int j = 0; j < 20; j++)
+            a[i] += c * j;
+    }
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < 20; j++)
+            b[i] = b[i] + a[i] * d;
+}
+int main(void) {
+    for (int r = 0; r < 50; r++) both(N, 1.5, 0.25);
+    printf("%g %g\n", a[7], b[9]);
+}
+"#;
+
+/// The verdicts on both loops, and what is said of the second one.
+fn two(at: &Path, from: &str, to: &str) -> (String, String, Value) {
+    assert!(TWICE.contains(from), "{from}");
+    write(at, &[("k.c", &TWICE.replace(from, to))]);
+    let all = tried(at, "");
+    let of = |line: u64| {
+        let name = format!("both@k.c:{line}");
+        let mut each = all.as_array().expect("a list").iter();
+        each.find(|one| one["name"] == *name)
+            .expect("the loop")
+            .clone()
+    };
+    let (first, second) = (
+        of(line_of(TWICE, "i < n; i++) {")),
+        of(line_of(TWICE, "b[i] =") - 2),
+    );
+    let verdict = |one: &Value| said(&one["verdict"]).to_owned();
+    (verdict(&first), verdict(&second), second)
+}
+
+#[test]
+fn a_loop_before_may_be_another_one() {
+    let directory = directory_with(&[("k.c", TWICE)]);
+    let at = directory.path();
+    instrument(at, "$CC -O2 k.c -o k");
+    succeed(at, "profile -- ./k");
+    succeed(at, "capture both* -- ./k");
+
+    // It takes other arguments, in another order.
+    let summed = "double s = 0;
+        for (int j = 0; j < 20; j++)
+            s += c * j;
+        a[i] = s;";
+    let old =
+        &TWICE[TWICE.find("a[i] = 0;").expect("it")..TWICE.find("    }\n    for").expect("it")];
+    let (first, second, about) = two(at, old, summed);
+    assert_eq!((&*first, &*second), ("exact", "exact"), "{about}");
+    assert_eq!(about["code"], "identical");
+    has(&about["notes"].to_string(), "the loop at line 6");
+
+    // A wrong one is found where it is.
+    let (first, second, _) = two(at, "a[i] += c * j", "a[i] += (c + d) * j");
+    assert_eq!(first, "failed", "d was not captured");
+    assert_eq!(second, "exact");
+    let (first, second, _) = two(at, "a[i] += c * j", "a[i] += c * (n - j)");
+    assert_eq!((&*first, &*second), ("different", "exact"));
+
+    // Loops that change places are not taken for edited ones.
+    let (start, end) = (
+        TWICE.find("    for (int i = 0; i < n; i++) {").expect("it"),
+        TWICE.find("}\nint main").expect("it"),
+    );
+    let middle = TWICE.find("    for (int i = 0; i < n; i++)\n").expect("it");
+    let swapped = format!("{}{}", &TWICE[middle..end], &TWICE[start..middle]);
+    let (first, second, about) = two(at, &TWICE[start..end], &swapped);
+    assert_eq!((&*first, &*second), ("failed", "failed"), "{about}");
+    has(&about["reason"].to_string(), "the captured program");
+}
