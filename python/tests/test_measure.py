@@ -54,6 +54,17 @@ def test_nothing_to_try_is_an_error(store):
         cere.try_edit()
 
 
+def test_compare(store):
+    compared = cere.compare("captured", "flags:-O0", "smooth@*", reps=3, seconds=0.2)
+    assert list(compared["name"]) == ["smooth@k.c:6"]
+    assert compared["interval_low"][0] <= compared["ratio"][0] <= compared["interval_high"][0]
+    # Without the optimiser it does more.
+    before, after = compared["counts"][0]
+    assert after["instructions"] > before["instructions"]
+    with pytest.raises(cere.Error, match="nowhere"):
+        cere.compare("captured", "nowhere")
+
+
 def test_tune(store):
     tuned = cere.tune("smooth@*", space="levels", budget=4, reps=10)
     assert list(tuned["name"]) == ["smooth@k.c:6"]

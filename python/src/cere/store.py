@@ -86,7 +86,9 @@ def tune(*regions, store=".cere", **options):
     return frame(opened(store).run("tune", *regions, **options), "regions")
 
 
-def compare(before, after, cere=None, **options):
-    """Compare two measured states, one row a region. Options are those of `cere compare`."""
-    value = command.run("compare", before, after, cere=cere, **options)
-    return frame(value, "regions" if isinstance(value, dict) and "regions" in value else None)
+def compare(a, b, *regions, store=".cere", **options):
+    """Run two codes in turns, one row a region. Sides and options are those of `cere compare`.
+
+    `compare("captured", "flags:-O3")`, `compare("git:HEAD~1", "sources", "solve@*")`.
+    """
+    return frame(opened(store).run("compare", a, b, *regions, **options))
