@@ -13,7 +13,7 @@ const TYPED_SECONDS: f64 = 5.0;
 const TYPED_LIMIT: (f64, f64) = (60.0, 60.0);
 
 /// How long such a run may take of a region of `seconds`.
-pub(crate) fn typed_limit(seconds: f64, options: &Options) -> Duration {
+fn typed_limit(seconds: f64, options: &Options) -> Duration {
     let limit = TYPED_LIMIT.0 + TYPED_LIMIT.1 * seconds;
     let limit = Duration::try_from_secs_f64(limit.ceil()).unwrap_or(Duration::MAX);
     options

@@ -1,9 +1,13 @@
 //! Which store made an edit's result wrong: the stores of the edited and of the captured code to the same words, side by side.
 
-use crate::{Code, Options, Replay, ReplayError, Tolerance, judge, objects, plan, run};
+use crate::{Code, Options, Replay, ReplayError, Tolerance, objects, plan, run};
 use cere_format::package::Manifest;
 use cere_format::replay::{Repetitions, StoreEntry, StoreSite, Stores, Warmup};
 use std::path::Path;
+use std::time::Duration;
+
+/// How long a compile or a run may take, each: people wait for the answer.
+const LIMIT: Duration = Duration::from_secs(20);
 
 /// Why a result is wrong.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -66,7 +70,12 @@ pub fn explain(
         options.settings.warmup = Some(Warmup::Cold);
         options.settings.operands.clear();
         options.settings.repetitions = Repetitions::exactly(1);
-        options.settings.timeout = Some(judge::typed_limit(replay.seconds_median, &options));
+        options.settings.timeout = Some(
+            options
+                .settings
+                .timeout
+                .map_or(LIMIT, |most| most.min(LIMIT)),
+        );
         let built = objects::objects(package, manifest, Code::Traced, &options)?;
         let built = built.link(package, manifest, &options)?;
         Ok::<_, ReplayError>((built, options))
