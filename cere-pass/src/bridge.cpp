@@ -258,7 +258,7 @@ Value *Bridge::value(Value *V) {
   if (auto *I = dyn_cast<Instruction>(V); I && !Here)
     Here = computed(I);
   if (!Here && Why.empty())
-    Why = declaration(V);
+    Why = "the new code needs " + declaration(V) + ", which the captured code did not have";
   Made[V] = Here;
   return Here;
 }
@@ -270,7 +270,8 @@ bool Bridge::leave() {
   unsigned Count = Type->isVoidTy() ? 0 : Several ? Several->getNumElements() : 1;
   for (unsigned N = 0; N < Count; ++N)
     if (!Found.Results.count(N)) {
-      Why = "nothing in the new code stands for result " + std::to_string(N + 1) + " of the captured loop";
+      Why = "the code behind the captured loop uses its result " + std::to_string(N + 1) +
+            ", and nothing in the new code stands for that";
       return false;
     }
   for (auto [N, W] : Found.Results) {
@@ -561,7 +562,7 @@ char *cere_bridge(LLVMModuleRef M, const char *File, unsigned Index, const char 
     return copy(Why);
   std::string Made = Bridge(Found, *Call, *There, Entry).build("cere.bridge");
   if (!Made.empty())
-    return copy("the new code needs " + Made + ", which the captured code did not have");
+    return copy(Made);
   Function *Body = There->getCalledFunction();
   std::string Others = notTried(Found, *Body, New, Old, *Call->getFunction(), *Q);
   if (!Others.empty())

@@ -174,10 +174,10 @@ void Places::at(Instruction &I) {
   for (auto [Number, Start] : Around.lookup(I.getParent()))
     Loops.append({ConstantInt::get(Half, Number), ConstantInt::get(Half, Start)});
   auto *Scope = Line ? Line->getScope()->getSubprogram() : nullptr;
-  StringRef Function = Scope ? Scope->getName() : I.getFunction()->getName();
+  bool Result = isa<StoreInst>(I) && isInvoke(*I.getFunction());
+  StringRef Function = Scope ? Scope->getName() : Result ? "" : I.getFunction()->getName();
   // As loops that were taken out of it are called.
   Function.consume_back(".cere");
-  bool Result = isa<StoreInst>(I) && isInvoke(*I.getFunction());
   auto Number = [&](uint64_t N) { return ConstantInt::get(Half, N); };
   Constant *Parts[] = {text(Line ? Line->getFilename() : ""),
                        text(Function),

@@ -10,14 +10,11 @@ use cere_format::package::{
     MEMBER_TRACE, Manifest,
 };
 use cere_format::replay::ENV_PLAN;
-use cere_toolchain::unit::{Files, lines};
+use cere_toolchain::unit::{DIS, Files, lines};
 use cere_toolchain::{CompileError, command, io};
 use std::fmt::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-
-/// The disassembler of IR.
-const DIS: &str = "llvm-dis-22";
 
 fn copy(from: &Path, to: &Path) -> Result<(), CompileError> {
     let _ = std::fs::remove_file(to);
@@ -31,7 +28,7 @@ fn link_or_copy(from: &Path, to: &Path) -> Result<(), CompileError> {
 }
 
 /// What a package's directory holds.
-const MEMBERS: [&str; 12] = [
+pub const MEMBERS: [&str; 12] = [
     MEMBER_MANIFEST,
     MEMBER_TABLE,
     MEMBER_ENTRY,

@@ -3,11 +3,10 @@
 
 use crate::{Options, ReplayError};
 use cere_toolchain::command::{Line, run};
+use cere_toolchain::unit::DIS;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// The disassembler of IR.
-const DIS: &str = "llvm-dis-22";
 /// Functions of these are called before the replay begins, or after it.
 const CALLED: [&str; 2] = ["@llvm.global_ctors", "@llvm.global_dtors"];
 

@@ -19,7 +19,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 const ROOM: usize = 1 << 17;
 /// Loops around a store whose iterations are kept, the innermost.
 const DEPTH: usize = 4;
-/// Words that are told of when it is asked which end wrong.
+/// Wrong words that are reported beside the first one, at most.
 const WRONG: usize = 63;
 
 /// As the pass writes it.

@@ -1,7 +1,7 @@
 //! `cere export CODELET DIR`: a folder that builds and runs without CERE.
 
 use crate::options::{Common, Replaying};
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use cere_export::folder::{self, Folder};
 use cere_format::package::Manifest;
 use cere_format::replay::Verdict;
@@ -67,9 +67,7 @@ pub fn run(options: &Options) -> Result<u8> {
     let store = options.common.store()?;
     let settings = options.replaying.settings()?;
     let file = only(&store, &options.what)?;
-    folder::create(&options.folder)?;
-    let path = std::fs::canonicalize(&options.folder)
-        .with_context(|| format!("cannot open {}", options.folder.display()))?;
+    let path = folder::create(&options.folder)?;
     let replays = Replays::open(&store, &cere_system::console::events())?;
     let (package, manifest, _) = replays.unpack(&file)?;
     check_files(&manifest)?;

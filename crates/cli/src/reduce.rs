@@ -99,9 +99,7 @@ pub fn run(options: &Options) -> Result<u8> {
     let store = options.common.store()?;
     let settings = options.replaying.settings()?;
     let file = only(&store, &options.what)?;
-    folder::create(&options.output)?;
-    let path = std::fs::canonicalize(&options.output)
-        .with_context(|| format!("cannot open {}", options.output.display()))?;
+    let path = folder::create(&options.output)?;
     let replays = Replays::open(&store, &cere_system::console::events())?;
     let (package, manifest, _) = replays.unpack(&file)?;
     check_files(&manifest)?;

@@ -4,11 +4,11 @@ use crate::options::{Common, Replaying};
 use crate::show;
 use crate::watch::{self, Watched};
 use anyhow::{Context, Result, bail, ensure};
-use cere_measure::Replays;
 use cere_measure::edits::captured::{Captured, Region};
 use cere_measure::edits::given::Sources;
 use cere_measure::edits::kept::Best;
-use cere_measure::edits::{Edits, Effort, Tried, Variant};
+use cere_measure::edits::{Edits, Tried, Variant};
+use cere_measure::{Effort, Replays};
 use cere_system::console::{print, progress};
 use std::path::PathBuf;
 

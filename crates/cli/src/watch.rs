@@ -2,13 +2,12 @@
 
 use crate::show;
 use anyhow::{Context, Result};
-use cere_measure::Replays;
-use cere_measure::Settings;
 use cere_measure::edits::captured::{Captured, Region};
 use cere_measure::edits::contents::State;
 use cere_measure::edits::given::Sources;
 use cere_measure::edits::kept::Best;
-use cere_measure::edits::{Edits, Effort, Tried, Variant};
+use cere_measure::edits::{Edits, Tried, Variant};
+use cere_measure::{Effort, Replays, Settings};
 use cere_system::console::keys::{self, Key, Keys};
 use cere_system::console::{print, progress};
 use notify_debouncer_mini::notify::{RecommendedWatcher, RecursiveMode};

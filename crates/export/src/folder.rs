@@ -4,12 +4,9 @@ use crate::keeps::{BUILD, End};
 use crate::reduce::Reduced;
 use crate::sources::{self, Sources};
 use anyhow::{Context, Result, bail};
-use cere_format::package::{
-    MEMBER_ANSWERS, MEMBER_CODE, MEMBER_ENTRY, MEMBER_EXIT, MEMBER_MANIFEST, MEMBER_MPI,
-    MEMBER_TABLE, MEMBER_TLS_ENTRY, MEMBER_TLS_EXIT, MEMBER_TLS_START, MEMBER_TLS_TEAM,
-    MEMBER_TRACE, Manifest, OFFERED_LIBRARIES, PackageUnit, SYSTEM_DIRECTORIES,
-};
+use cere_format::package::{Manifest, OFFERED_LIBRARIES, PackageUnit, SYSTEM_DIRECTORIES};
 use cere_format::replay::{Repetitions, ReplayPlan, Warmup};
+use cere_replay::keep::MEMBERS;
 use cere_replay::plain::Plain;
 use cere_replay::{Options, glue, link, plan};
 use cere_toolchain::command::{Line, run};
@@ -18,7 +15,6 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 const AR: &str = "llvm-ar-22";
-const DIS: &str = "llvm-dis-22";
 const MAKEFILE: &str = include_str!("../assets/Makefile");
 const MARKERS: &str = include_str!("../assets/markers.s");
 const README: &str = include_str!("../assets/README.md");
@@ -30,21 +26,6 @@ const VALGRIND: &str = include_str!("../assets/valgrind.md");
 const LICENCES: [(&str, &str); 2] = [
     ("LICENSE-MIT", include_str!("../../../LICENSE-MIT")),
     ("LICENSE-APACHE", include_str!("../../../LICENSE-APACHE")),
-];
-/// What a run reads of an unpacked package.
-const MEMBERS: [&str; 12] = [
-    MEMBER_MANIFEST,
-    MEMBER_TABLE,
-    MEMBER_ENTRY,
-    MEMBER_EXIT,
-    MEMBER_TLS_ENTRY,
-    MEMBER_TLS_EXIT,
-    MEMBER_TLS_START,
-    MEMBER_TLS_TEAM,
-    MEMBER_TRACE,
-    MEMBER_ANSWERS,
-    MEMBER_MPI,
-    MEMBER_CODE,
 ];
 /// The folder of the members.
 const DATA: &str = "data";
@@ -87,8 +68,8 @@ pub struct Written {
     pub sources: Sources,
 }
 
-/// Creates the folder that a command writes to, which must not hold anything.
-pub fn create(path: &Path) -> Result<()> {
+/// Creates the folder that a command writes to, which must not hold anything; its absolute path.
+pub fn create(path: &Path) -> Result<PathBuf> {
     std::fs::create_dir_all(path).with_context(|| format!("cannot create {}", path.display()))?;
     let mut entries =
         std::fs::read_dir(path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -98,7 +79,7 @@ pub fn create(path: &Path) -> Result<()> {
             path.display()
         );
     }
-    Ok(())
+    std::fs::canonicalize(path).with_context(|| format!("cannot open {}", path.display()))
 }
 
 /// A word of a Makefile's recipe.
@@ -159,7 +140,7 @@ impl Folder<'_> {
         let mut texts = Vec::new();
         for (index, source) in self.plain.units.iter().enumerate() {
             let to = self.path.join(format!("unit{index}.ll"));
-            let line = Line::new(DIS)
+            let line = Line::new(unit::DIS)
                 .confined(&self.options.settings.sandbox)
                 .path(&source.ir)
                 .arg("-o")

@@ -6,6 +6,7 @@ use anyhow::{Context, Result, bail};
 use cere_replay::Options;
 use cere_toolchain::CompileError;
 use cere_toolchain::command::{Line, run};
+use cere_toolchain::unit::DIS;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
@@ -13,7 +14,6 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 const REDUCE: &str = "llvm-reduce-22";
-const DIS: &str = "llvm-dis-22";
 /// Seconds that llvm-reduce gets to end after the last candidate.
 const LATE: u64 = 120;
 /// What llvm-reduce runs for each candidate: it hands the name over and waits for the status.

@@ -539,6 +539,12 @@ impl Verdict {
         Self::Different,
     ];
 
+    /// Whether it says less good of a result than `other`.
+    pub fn is_worse_than(self, other: Self) -> bool {
+        let rank = |of: Self| Self::ALL.iter().position(|one| *one == of);
+        rank(self) > rank(other)
+    }
+
     /// The verdict in one word, as in JSON.
     pub fn name(self) -> &'static str {
         match self {

@@ -100,9 +100,9 @@ pub struct Work<'a> {
 }
 
 /// Both codes of a test, built.
-struct Both {
-    base: Side,
-    now: Side,
+struct Both<'m> {
+    base: Side<'m>,
+    now: Side<'m>,
     compiled: Compiled,
     /// What differs and is not run.
     others: String,
@@ -150,23 +150,23 @@ impl<'a> Work<'a> {
     }
 
     /// The baseline of a test.
-    pub fn base(
+    pub fn base<'m>(
         &self,
-        members: &[Member],
+        members: &'m [Member],
         accepted: &dyn Fn(&str) -> Option<PathBuf>,
-    ) -> Result<Side> {
+    ) -> Result<Side<'m>> {
         let (_, side) = self
             .side(members, accepted, &[])?
             .context("the baseline cannot be replayed, which is no fault of the sources")?;
         Ok(side)
     }
 
-    fn side(
+    fn side<'m>(
         &self,
-        members: &[Member],
+        members: &'m [Member],
         ir: &dyn Fn(&str) -> Option<PathBuf>,
         flags: &[&str],
-    ) -> Result<Result<(String, Side), ReplayError>> {
+    ) -> Result<Result<(String, Side<'m>), ReplayError>> {
         let mut options = self.options()?;
         options.settings.flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
         let build = |(edited, others): (Vec<Vec<EditedUnit>>, String)| {
@@ -176,12 +176,12 @@ impl<'a> Work<'a> {
     }
 
     /// The sources of `units` as they are: compiled, and as code for the codelets. The inner error says why there is none.
-    pub fn now(
+    pub fn now<'m>(
         &self,
         name: &str,
-        members: &[Member],
+        members: &'m [Member],
         units: &BTreeMap<String, Unit>,
-    ) -> Result<Result<(Compiled, String, Side), String>> {
+    ) -> Result<Result<(Compiled, String, Side<'m>), String>> {
         let scratch = self.scratch.path().join(units::short_hash(name));
         let compiled =
             match units::compile(units.values(), &Edit::default(), &scratch, &self.settings)? {
@@ -385,7 +385,7 @@ fn percent(gain: Gain) -> String {
     format!("{ratio:+.1} % ({low:+.1} to {high:+.1} %)")
 }
 
-impl Both {
+impl Both<'_> {
     /// Where the region is now, and what else changed.
     fn describe(&self, members: &[Member], fixture: &Fixture, checked: &mut Checked) {
         let manifest = &members[0].manifest;

@@ -8,9 +8,8 @@ use anyhow::{Context, Result, bail};
 use cere_format::build::Unit;
 use cere_format::package::Manifest;
 use cere_format::replay::Verdict;
-use cere_measure::edits::Effort;
 use cere_measure::sides::{Race, Side, as_packaged};
-use cere_measure::{Member, Replays, Settings};
+use cere_measure::{Effort, Member, Replays, Settings};
 use cere_memory::Geometry;
 use cere_package::io::read_manifest;
 use cere_store::state;
@@ -172,11 +171,12 @@ impl Comparison<'_> {
     /// Compares a region. What ends it on a side is its result.
     pub fn compare(&self, pair: &Pair) -> Result<Compared> {
         let mut compared = Compared::open(&pair.names[0], &pair.names[1]);
+        let members = |at: usize| units::members(self.replays[at], &pair.files[at]);
+        let members = [members(0)?, members(1)?];
         let mut sides = Vec::new();
-        for at in [0, 1] {
-            let members = units::members(self.replays[at], &pair.files[at])?;
+        for (at, members) in members.iter().enumerate() {
             compared.codelets[at] = members.iter().map(|m| m.manifest.name.clone()).collect();
-            match self.side(at, &members)? {
+            match self.side(at, members)? {
                 Ok(side) => sides.push(Some(side)),
                 Err(why) => {
                     compared.reasons[at] = why;
@@ -249,7 +249,7 @@ impl Comparison<'_> {
     }
 
     /// The code of one side. The inner error says why there is none.
-    fn side(&self, at: usize, members: &[Member]) -> Result<Result<Side, String>> {
+    fn side<'m>(&self, at: usize, members: &'m [Member]) -> Result<Result<Side<'m>, String>> {
         let party = self.parties[at];
         let mut settings = self.settings.clone();
         settings.flags.clone_from(&party.flags);

@@ -65,7 +65,7 @@ impl Counted {
     pub fn of(side: &Side, settings: &Settings) -> Result<Self, String> {
         let mut all = Self::default();
         for part in &side.parts {
-            let counts = cere_count::count(&part.package, settings, &part.options)
+            let counts = cere_count::count(&part.member.package, settings, &part.options)
                 .map_err(|error| cere_system::console::print::error(&error.into()))?;
             all.add(&counts);
         }

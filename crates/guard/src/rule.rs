@@ -49,17 +49,9 @@ mod tests {
         (0..TIMES).filter(one).count() as f64 / TIMES as f64
     }
 
-    const MACHINES: [Noise; 5] = [
-        Noise::Steady,
-        Noise::TwoSpeeds,
-        Noise::Bursts,
-        Noise::Drift,
-        Noise::All,
-    ];
-
     #[test]
     fn the_same_time_never_alarms_and_a_slower_one_does() {
-        for noise in &MACHINES {
+        for noise in &Noise::MODELS {
             let [same, allowed, slower] = [1.0, 1.01, 1.05].map(|truth| alarms(truth, noise));
             println!(
                 "{noise:?}: same {same}, 1 % {allowed}, 3 % {}, 5 % {slower}",

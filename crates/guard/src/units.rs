@@ -190,18 +190,10 @@ pub fn bridged(
 
 /// Unpacks the codelets in `files`.
 pub fn members(replays: &Replays, files: &[PathBuf]) -> Result<Vec<Member>> {
-    let each = files.iter().map(|file| {
-        let (package, manifest, sha256) = replays.unpack(file)?;
-        let in_vivo = manifest.in_vivo.as_ref().map_or(1.0, |v| v.seconds);
-        Ok(Member {
-            package,
-            file: file.clone(),
-            sha256,
-            weight: manifest.represents.map_or(in_vivo, |r| r.seconds),
-            manifest,
-        })
-    });
-    each.collect()
+    files
+        .iter()
+        .map(|file| Member::open(replays, file))
+        .collect()
 }
 
 /// A name for a directory.

@@ -33,7 +33,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use tools::{Call, Tool};
 
-/// What a client is told of the whole.
+/// The server's instructions, which clients show to their models.
 const INSTRUCTIONS: &str = "\
 Regions are hot loops and functions of a C, C++ or Fortran program; a codelet is one captured execution of a region. `codelets` says what \
 there is, `source`, `asm` and `counts` show a region. `try_patch` compiles an edit and runs it on captured memory, in turns with the code as \

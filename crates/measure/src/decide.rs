@@ -161,14 +161,6 @@ mod tests {
         false
     }
 
-    const MACHINES: [Noise; 5] = [
-        Noise::Steady,
-        Noise::TwoSpeeds,
-        Noise::Bursts,
-        Noise::Drift,
-        Noise::All,
-    ];
-
     /// Share of comparisons in which one of `rivals` with this true ratio is accepted as faster.
     fn believed(rule: &Rule, rivals: usize, truth: f64, noise: &Noise) -> f64 {
         const TIMES: u64 = 1000;
@@ -181,7 +173,7 @@ mod tests {
 
     #[test]
     fn no_gain_is_seldom_believed() {
-        for noise in &MACHINES {
+        for noise in &Noise::MODELS {
             for (rule, rivals) in [
                 (Rule::for_rivals(), 4),
                 (Rule::for_program(9), 1),
@@ -197,7 +189,7 @@ mod tests {
     /// `cere-bench estimators` prints the exact shares.
     #[test]
     fn a_gain_of_two_per_cent_is_found() {
-        for (noise, least) in MACHINES.iter().zip([0.99, 0.85, 0.85, 0.99, 0.55]) {
+        for (noise, least) in Noise::MODELS.iter().zip([0.99, 0.85, 0.85, 0.99, 0.55]) {
             for rule in [Rule::for_program(9), Rule::for_rivals()] {
                 let found = believed(&rule, 1, 0.98, noise);
                 assert!(found >= least, "{noise:?}, {rule:?}: {found}");

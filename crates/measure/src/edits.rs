@@ -14,20 +14,20 @@ pub mod given;
 pub mod kept;
 mod tried;
 
-use crate::{Replays, Settings, Target};
-use alternated::{Subject, time};
+use crate::{Effort, Replays, Settings, Target};
+use alternated::{Subject, bridged_as_captured, time};
 use anyhow::{Context, Result};
 use cere_format::build::{SourceFile, Unit};
 use cere_format::package::Manifest;
 use cere_replay::{EditedUnit, Options};
 use cere_store::build::wrapper::edited::{self, Edit};
 use cere_store::sources::{self, Changes};
-use cere_store::{lines, state};
+use cere_store::state;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use tried::explained;
 
-pub use tried::{Effort, Tried};
+pub use tried::Tried;
 
 /// One state of the sources.
 #[derive(Debug, Clone, Default)]
@@ -92,7 +92,7 @@ impl<'a> Edits<'a> {
         effort: Effort,
     ) -> Result<Vec<Option<Tried>>> {
         let base = self.replays.options_to_repeat(&self.settings)?;
-        let mut subjects = match as_captured(self.replays, target, &base) {
+        let mut subjects = match as_captured(target, &base) {
             Ok(subject) => vec![subject],
             Err(error) => return Ok(all_failed(variants, &error)),
         };
@@ -120,7 +120,7 @@ impl<'a> Edits<'a> {
             let place = places.iter().position(|place| *place == number);
             place.map_or(0, |place| place + 1)
         });
-        let timed = match time(target, subjects, baseline, effort) {
+        let timed = match time(self.replays, target, subjects, baseline, effort) {
             Ok(timed) => timed,
             Err(error) => return Ok(all_failed(variants, &error)),
         };
@@ -134,12 +134,12 @@ impl<'a> Edits<'a> {
     }
 
     /// The variant of all codelets, built.
-    fn subject(
+    fn subject<'m>(
         &mut self,
-        target: &Target,
+        target: &'m Target,
         (number, variant): (usize, &Variant),
         base: &Options,
-    ) -> Result<Result<Subject, Untried>> {
+    ) -> Result<Result<Subject<'m>, Untried>> {
         let mut settings = self.settings.clone();
         settings.flags.clone_from(&variant.flags);
         let options = Options {
@@ -300,20 +300,10 @@ fn all_failed(variants: &[Variant], error: &anyhow::Error) -> Vec<Option<Tried>>
 }
 
 /// The code as captured, built in the way of the edited code, so that nothing but the edit differs.
-fn as_captured(replays: &Replays, target: &Target, options: &Options) -> Result<Subject> {
+fn as_captured<'m>(target: &'m Target, options: &Options) -> Result<Subject<'m>> {
     let each = target.members.iter().map(|member| {
-        let (package, manifest) = (&member.package, &member.manifest);
-        let own = manifest
-            .units
-            .first()
-            .context("the package holds no units")?;
-        // As edited code has its lines: they tell where a store is.
-        let lined = lines::lined(replays.store, std::iter::once(own.id.as_str()));
-        let kept = || package.join(own.member());
-        let ir = lined.get(&own.id).cloned().unwrap_or_else(kept);
-        let (bridged, _) = cere_replay::bridge::bridge(package, manifest, &ir, None, options)
-            .with_context(|| manifest.name.clone())?;
-        Ok(vec![bridged])
+        let own = bridged_as_captured(member, None, options);
+        Ok(vec![own.with_context(|| member.manifest.name.clone())?])
     });
     let units = each.collect::<Result<Vec<_>>>()?;
     Ok(Subject::build(target, units, options)?)

@@ -3,6 +3,7 @@
 pub mod check;
 pub mod decide;
 pub mod edits;
+mod effort;
 mod fast;
 mod lab;
 mod linked;
@@ -18,6 +19,7 @@ mod turns;
 pub mod vivo;
 
 pub use cere_replay::Settings;
+pub use effort::Effort;
 pub use fast::{minimum, region_seconds};
 pub use lab::{Builds, Lab, Measure, Timed, fast_seconds};
 pub use linked::{Linked, RegionTimes};

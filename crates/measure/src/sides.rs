@@ -1,36 +1,36 @@
 //! Two codes that do the same work, on codelets of their own or on the same ones: verdicts, and times in turns.
 
 use crate::decide::{Answer, Rule};
-use crate::edits::Effort;
-use crate::{Bench, Member, Turns, fast_seconds};
+use crate::{Bench, Effort, Member, Turns, fast_seconds};
 use anyhow::Result;
-use cere_format::package::Manifest;
 use cere_format::replay::Verdict;
 use cere_replay::{Built, EditedUnit, Options, Replay, ReplayError};
 use cere_timing::stats::{Gain, gain, median};
-use std::path::PathBuf;
 use std::time::Instant;
 
 /// A codelet's code on one side.
-pub struct Part {
-    /// Unpacked.
-    pub package: PathBuf,
-    /// Its manifest.
-    pub manifest: Manifest,
+pub struct Part<'m> {
+    /// The codelet.
+    pub member: &'m Member,
     /// What makes its code, and runs it.
     pub options: Options,
     built: Built,
 }
 
-impl Part {
+impl Part<'_> {
     /// Invocations that it stands for.
     fn invocations(&self) -> f64 {
-        let represented = self.manifest.represents.map(|r| r.invocations.max(1));
+        let represented = self
+            .member
+            .manifest
+            .represents
+            .map(|r| r.invocations.max(1));
         represented.unwrap_or(1) as f64
     }
 
-    fn replay(&self, judged: bool) -> Result<Replay, ReplayError> {
-        let (package, manifest) = (&self.package, &self.manifest);
+    /// A replay; `judged`: it is found out whether what differs is rounding.
+    pub fn replay(&self, judged: bool) -> Result<Replay, ReplayError> {
+        let (package, manifest) = (&self.member.package, &self.member.manifest);
         let mut replay = cere_replay::run::run(package, manifest, &self.built, &self.options)?;
         if judged {
             cere_replay::judge(package, manifest, &self.built, &mut replay, &self.options)?;
@@ -40,9 +40,9 @@ impl Part {
 }
 
 /// The codelets of a region with one code.
-pub struct Side {
+pub struct Side<'m> {
     /// One a codelet.
-    pub parts: Vec<Part>,
+    pub parts: Vec<Part<'m>>,
     /// Identifies their machine code.
     code: Vec<String>,
 }
@@ -58,10 +58,10 @@ pub struct Judged {
     pub notes: Vec<String>,
 }
 
-impl Side {
+impl<'m> Side<'m> {
     /// `members` with the units of `edited`, which has as many entries, in the place of the packages' own.
     pub fn build(
-        members: &[Member],
+        members: &'m [Member],
         edited: Vec<Vec<EditedUnit>>,
         options: &Options,
     ) -> Result<Self, ReplayError> {
@@ -76,8 +76,7 @@ impl Side {
             code.push(objects.code()?);
             let built = objects.link(package, manifest, &options)?;
             parts.push(Part {
-                package: package.clone(),
-                manifest: manifest.clone(),
+                member,
                 options,
                 built,
             });
@@ -92,7 +91,6 @@ impl Side {
 
     /// Replays each codelet once and compares what it leaves.
     pub fn judge(&self) -> Result<Judged, ReplayError> {
-        let rank = |v: Verdict| Verdict::ALL.iter().position(|of| *of == v);
         let mut found: Option<Judged> = None;
         let mut notes: Vec<String> = Vec::new();
         for part in &self.parts {
@@ -100,13 +98,13 @@ impl Side {
             notes.extend(replay.notes);
             if found
                 .as_ref()
-                .is_none_or(|worst| rank(replay.verdict) > rank(worst.verdict))
+                .is_none_or(|worst| replay.verdict.is_worse_than(worst.verdict))
             {
                 found = Some(Judged {
                     verdict: replay.verdict,
                     reason: match self.parts.len() {
                         1 => replay.reason,
-                        _ => format!("{}: {}", part.manifest.name, replay.reason),
+                        _ => format!("{}: {}", part.member.manifest.name, replay.reason),
                     },
                     notes: Vec::new(),
                 });
@@ -128,7 +126,7 @@ impl Side {
 
 /// The sides that are timed: the first one is timed before and after the other.
 struct Both<'a> {
-    sides: [&'a Side; 2],
+    sides: [&'a Side<'a>; 2],
     /// Whether both run the same codelets, so that one that is too short on a side is left out on both.
     paired: bool,
 }
@@ -155,8 +153,8 @@ pub struct Race<'a> {
 
 impl<'a> Race<'a> {
     /// `now` against `base`, without samples.
-    pub fn new(base: &'a Side, now: &'a Side) -> Self {
-        let packages = |side: &'a Side| side.parts.iter().map(|part| &part.package);
+    pub fn new(base: &'a Side<'a>, now: &'a Side<'a>) -> Self {
+        let packages = |side: &'a Side<'a>| side.parts.iter().map(|part| &part.member.package);
         let both = Both {
             sides: [now, base],
             paired: packages(base).eq(packages(now)),
@@ -194,11 +192,7 @@ impl<'a> Race<'a> {
     pub fn time(&mut self, effort: Effort) -> Result<()> {
         let began = Instant::now();
         for round in 0..effort.most {
-            let narrow = self.gain().is_some_and(|g| {
-                g.level >= 0.95 && (g.high - g.low) / 2.0 <= effort.precision * g.ratio
-            });
-            let over = began.elapsed().as_secs_f64() >= effort.seconds;
-            if round >= effort.least && (narrow || over) {
+            if round >= effort.least && (effort.is_narrow(self.gain()) || effort.is_over(began)) {
                 break;
             }
             self.round()?;

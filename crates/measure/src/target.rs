@@ -9,7 +9,7 @@ use cere_store::current::Codelet;
 use cere_store::missing;
 use cere_store::names::Named;
 use std::collections::{BTreeMap, HashMap};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{OnceLock, PoisonError, RwLock};
 
 /// A codelet of a region to tune.
@@ -24,6 +24,21 @@ pub struct Member {
     pub sha256: String,
     /// Seconds in vivo of the class of invocations that it stands for.
     pub weight: f64,
+}
+
+impl Member {
+    /// The codelet in `file`, unpacked.
+    pub fn open(replays: &Replays, file: &Path) -> Result<Self> {
+        let (package, manifest, sha256) = replays.unpack(file)?;
+        let in_vivo = manifest.in_vivo.as_ref().map_or(1.0, |v| v.seconds);
+        Ok(Self {
+            package,
+            file: file.to_owned(),
+            sha256,
+            weight: manifest.represents.map_or(in_vivo, |r| r.seconds),
+            manifest,
+        })
+    }
 }
 
 /// A region to tune.
@@ -54,18 +69,10 @@ impl Target {
         }
         let (_, chosen) = counting(&own, |c| c.1.represents)
             .map_err(|why| anyhow::anyhow!("{name} cannot be tuned: {why}"))?;
-        let mut members = Vec::new();
-        for (file, _) in chosen {
-            let (package, manifest, sha256) = replays.unpack(file)?;
-            let in_vivo = manifest.in_vivo.as_ref().map_or(1.0, |v| v.seconds);
-            members.push(Member {
-                package,
-                file: file.to_owned(),
-                sha256,
-                weight: manifest.represents.map_or(in_vivo, |r| r.seconds),
-                manifest,
-            });
-        }
+        let members = chosen
+            .into_iter()
+            .map(|(file, _)| Member::open(replays, file));
+        let members = members.collect::<Result<_>>()?;
         Ok(Self::new(name, region.region.kind, share, members))
     }
 

@@ -19,6 +19,17 @@ pub enum Noise {
     Recorded(Vec<f64>),
 }
 
+impl Noise {
+    /// Those that are modelled.
+    pub const MODELS: [Self; 5] = [
+        Self::Steady,
+        Self::TwoSpeeds,
+        Self::Bursts,
+        Self::Drift,
+        Self::All,
+    ];
+}
+
 /// A machine: one number a sample, in the order in which the samples are taken.
 #[derive(Debug, Clone)]
 pub struct Machine {

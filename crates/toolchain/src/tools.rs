@@ -4,6 +4,8 @@
 pub const CLANG: &str = "clang-22";
 /// The compiler of Fortran units.
 pub const FLANG: &str = "flang-22";
+/// What makes text of bitcode.
+pub const DIS: &str = "llvm-dis-22";
 /// The optimiser.
 pub const OPT: &str = "opt-22";
 /// The model of processors.

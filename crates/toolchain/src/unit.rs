@@ -8,7 +8,7 @@ use cere_sandbox::{Sandbox, files};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub use crate::tools::{CLANG, FLANG, LLD, MCA, OBJCOPY, OPT};
+pub use crate::tools::{CLANG, DIS, FLANG, LLD, MCA, OBJCOPY, OPT};
 
 /// Identifies the tools and, for code made for the machine at hand, the machine.
 pub fn tools(flags: &[String]) -> Result<Vec<u8>, CompileError> {

@@ -1,53 +1,35 @@
 //! The codelets of a region in several variants, timed in turns.
 
-use super::tried::{Effort, Tried, explained};
+use super::tried::{Tried, explained};
 use crate::lab::fast_seconds;
-use crate::{Bench, Member, Target, Turns};
-use anyhow::Result;
+use crate::sides::{Part, Side};
+use crate::{Bench, Effort, Member, Replays, Target, Turns};
+use anyhow::{Context, Result};
 use cere_format::replay::Verdict;
 use cere_replay::wrong::Wrong;
-use cere_replay::{Built, EditedUnit, Options, Replay, ReplayError, SameCode};
+use cere_replay::{EditedUnit, Options, Replay, ReplayError, SameCode};
+use cere_store::lines;
 use cere_timing::stats::{Gain, gain};
+use std::path::Path;
 use std::time::Instant;
 
-/// A codelet in one variant.
-struct Candidate {
-    options: Options,
-    built: Built,
-}
-
 /// All codelets of a region in one variant.
-pub(super) struct Subject {
-    built: Vec<Candidate>,
-    /// Identifies their machine code.
-    code: Vec<String>,
+pub(super) struct Subject<'m> {
+    side: Side<'m>,
     /// What differs beside it, and is not run.
     others: String,
     /// What its first replays found.
     first: Option<Tried>,
 }
 
-impl Subject {
+impl<'m> Subject<'m> {
     pub(super) fn build(
-        target: &Target,
+        target: &'m Target,
         edited: Vec<Vec<EditedUnit>>,
         options: &Options,
     ) -> Result<Self, ReplayError> {
-        let (mut all, mut code) = (Vec::new(), Vec::new());
-        for (member, edited) in target.members.iter().zip(edited) {
-            let options = Options {
-                edited,
-                ..options.clone()
-            };
-            let (package, manifest) = (&member.package, &member.manifest);
-            let objects = cere_replay::compile(package, manifest, &options)?;
-            code.push(objects.code()?);
-            let built = objects.link(package, manifest, &options)?;
-            all.push(Candidate { options, built });
-        }
         Ok(Self {
-            built: all,
-            code,
+            side: Side::build(&target.members, edited, options)?,
             others: String::new(),
             first: None,
         })
@@ -59,21 +41,49 @@ impl Subject {
     }
 }
 
-/// Which store made a result wrong; none if it cannot be found out, as by a run that takes too long.
-fn wrong(member: &Member, edited: &Options, captured: &Options, replay: &Replay) -> Option<Wrong> {
+/// The region's own unit as captured, bridged as an edited one is; from `ir`, if given, in the place of the package's.
+pub(super) fn bridged_as_captured(
+    member: &Member,
+    ir: Option<&Path>,
+    options: &Options,
+) -> Result<EditedUnit> {
     let (package, manifest) = (&member.package, &member.manifest);
-    match cere_replay::wrong::explain(package, manifest, edited, captured, replay) {
-        Ok(wrong) => wrong,
-        Err(error) => {
-            let why = explained(error);
-            let what = format!(
-                "{}: which store is wrong is not known: {why}",
-                manifest.name
-            );
-            edited.events.note(what);
-            None
-        }
+    let own = manifest.units.first();
+    let own = package.join(own.context("the package holds no units")?.member());
+    let ir = ir.unwrap_or(&own);
+    Ok(cere_replay::bridge::bridge(package, manifest, ir, None, options)?.0)
+}
+
+/// Which store made a result wrong; none if it cannot be found out, as by a run that takes too long.
+fn wrong(replays: &Replays, edited: &Part, captured: &Part, replay: &Replay) -> Option<Wrong> {
+    let member = edited.member;
+    let found = with_lines(replays, captured).and_then(|captured| {
+        let (package, manifest) = (&member.package, &member.manifest);
+        let options = &edited.options;
+        Ok(cere_replay::wrong::explain(
+            package, manifest, options, &captured, replay,
+        )?)
+    });
+    found.unwrap_or_else(|error| {
+        let why = cere_system::console::print::error(&error);
+        let name = &member.manifest.name;
+        let what = format!("{name}: which store is wrong is not known: {why}");
+        edited.options.events.note(what);
+        None
+    })
+}
+
+/// How the captured code is replayed, from IR that knows its lines where the package's does not. It is not timed: debug information
+/// may change machine code.
+fn with_lines(replays: &Replays, captured: &Part) -> Result<Options> {
+    let member = captured.member;
+    let ids = member.manifest.units.iter().take(1);
+    let lined = lines::lined(replays.store, ids.map(|unit| unit.id.as_str()));
+    let mut options = captured.options.clone();
+    if let Some(ir) = lined.values().next() {
+        options.edited = vec![bridged_as_captured(member, Some(ir), &captured.options)?];
     }
+    Ok(options)
 }
 
 /// Adds notes that are not there yet.
@@ -87,22 +97,25 @@ fn notes(to: &mut Vec<String>, from: &[String]) {
 
 /// The replays of all subjects.
 struct Trials<'t> {
+    replays: &'t Replays<'t>,
     target: &'t Target,
-    subjects: Vec<Subject>,
+    subjects: Vec<Subject<'t>>,
     /// Seconds of the first sample of the code as captured.
     base: Vec<f64>,
 }
 
 /// Times the subjects in turns with the first one, which is the code as captured; what came of the others. `baseline`: a subject that
 /// they are compared with as well.
-pub(super) fn time(
-    target: &Target,
-    subjects: Vec<Subject>,
+pub(super) fn time<'t>(
+    replays: &'t Replays<'t>,
+    target: &'t Target,
+    subjects: Vec<Subject<'t>>,
     baseline: Option<usize>,
     effort: Effort,
 ) -> Result<Vec<Tried>> {
     let count = subjects.len();
     let trials = Trials {
+        replays,
         target,
         subjects,
         base: Vec::new(),
@@ -114,11 +127,9 @@ pub(super) fn time(
         let narrow = |subject: &usize| {
             turns.failure(*subject).is_some()
                 || turns.bench.is_same(*subject)
-                || gain(&turns.series().part_ratios(*subject, 0)).is_some_and(|g| {
-                    g.level >= 0.95 && (g.high - g.low) / 2.0 <= effort.precision * g.ratio
-                })
+                || effort.is_narrow(gain(&turns.series().part_ratios(*subject, 0)))
         };
-        let done = all.iter().all(narrow) || began.elapsed().as_secs_f64() >= effort.seconds;
+        let done = all.iter().all(narrow) || effort.is_over(began);
         let same = round > 0 && all.iter().all(|s| turns.bench.is_same(*s));
         if same || round >= effort.least && done {
             break;
@@ -162,12 +173,15 @@ pub(super) fn time(
 
 /// The time of `subject` over that of `baseline`, of which both were timed in each round.
 fn over(turns: &Turns<Trials>, subject: usize, baseline: usize) -> Option<Gain> {
-    let code = |subject: usize| &turns.bench.subjects[subject].code;
     let own = turns.series().part_ratios(subject, 0);
     if turns.failure(baseline).is_some() {
         return None;
     }
-    if code(subject) == code(baseline) {
+    let subjects = &turns.bench.subjects;
+    if subjects[subject]
+        .side
+        .is_same_code(&subjects[baseline].side)
+    {
         return Some(SAME);
     }
     if baseline == 0 {
@@ -189,7 +203,9 @@ const SAME: Gain = Gain {
 impl Trials<'_> {
     /// Whether a subject is the machine code as captured, so that no time can differ.
     fn is_same(&self, subject: usize) -> bool {
-        self.subjects[subject].code == self.subjects[0].code
+        self.subjects[subject]
+            .side
+            .is_same_code(&self.subjects[0].side)
     }
 }
 
@@ -200,22 +216,9 @@ impl Bench for Trials<'_> {
         let is_first = self.subjects[subject].first.is_none();
         let mut first = Tried::open("");
         let mut seconds = Vec::new();
-        let each = self
-            .target
-            .members
-            .iter()
-            .zip(&self.subjects[subject].built);
-        for (number, (member, candidate)) in each.enumerate() {
-            let (package, manifest) = (&member.package, &member.manifest);
-            let (built, options) = (&candidate.built, &candidate.options);
-            let judged =
-                cere_replay::run::run(package, manifest, built, options).and_then(|mut r| {
-                    if is_first {
-                        cere_replay::judge(package, manifest, built, &mut r, options)?;
-                    }
-                    Ok(r)
-                });
-            let replay = match judged {
+        let captured = &self.subjects[0].side.parts;
+        for (part, captured) in self.subjects[subject].side.parts.iter().zip(captured) {
+            let replay = match part.replay(is_first) {
                 Ok(replay) => replay,
                 Err(error) => {
                     self.subjects[subject].first.get_or_insert(first).verdict = None;
@@ -224,16 +227,17 @@ impl Bench for Trials<'_> {
             };
             if is_first {
                 notes(&mut first.notes, &replay.notes);
-                let rank = |v: Verdict| Verdict::ALL.iter().position(|of| *of == v);
-                if first.verdict.is_none_or(|v| rank(replay.verdict) > rank(v)) {
+                if first
+                    .verdict
+                    .is_none_or(|v| replay.verdict.is_worse_than(v))
+                {
                     first.verdict = Some(replay.verdict);
                     first.reason = match self.target.members.len() {
                         1 => replay.reason.clone(),
-                        _ => format!("{}: {}", manifest.name, replay.reason),
+                        _ => format!("{}: {}", part.member.manifest.name, replay.reason),
                     };
-                    let captured = &self.subjects[0].built[number].options;
                     if replay.verdict == Verdict::Different {
-                        first.wrong = wrong(member, options, captured, &replay);
+                        first.wrong = wrong(self.replays, part, captured, &replay);
                     }
                 }
             }

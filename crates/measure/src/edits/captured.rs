@@ -2,15 +2,14 @@
 
 use super::contents::State;
 use super::given::Sources;
-use super::{Edits, Effort, Tried, Variant};
-use crate::{Member, Replays, Target};
+use super::{Edits, Tried, Variant};
+use crate::{Effort, Member, Replays, Target};
 use anyhow::{Context, Result, bail};
 use cere_format::build::Unit;
-use cere_format::package::Manifest;
 use cere_format::profile::{Profile, RegionKey};
 use cere_store::{codelets, find, state};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Captured regions of a store, with what their code was compiled from.
 pub struct Captured {
@@ -41,8 +40,8 @@ impl Captured {
         let mut members: BTreeMap<String, Vec<Member>> = BTreeMap::new();
         let mut units = BTreeMap::new();
         for file in find::all(store, what, replays.events())? {
-            let (package, manifest, sha256) = replays.unpack(&file)?;
-            let recorded = manifest.units.iter();
+            let member = Member::open(replays, &file)?;
+            let recorded = member.manifest.units.iter();
             let known: Vec<Unit> = recorded
                 .filter_map(|unit| state::unit(store, &unit.id).ok())
                 .collect();
@@ -54,7 +53,6 @@ impl Captured {
                 );
             }
             units.extend(known.into_iter().map(|unit| (unit.id.clone(), unit)));
-            let member = member(package, manifest, file, sha256);
             let name = member.manifest.region_name.clone();
             members.entry(name).or_default().push(member);
         }
@@ -95,8 +93,7 @@ impl Captured {
         &self.regions
     }
 
-    /// The region with all variants; none if nothing of it differs in any. What is told people, such as that a named variant has
-    /// no part in the region, goes to the events.
+    /// Tries all variants on a region; none if no variant changes it. An event names each variant that does not.
     pub fn attempt(
         &self,
         edits: &mut Edits,
@@ -131,17 +128,6 @@ impl Captured {
                 .find_map(|m| share(self.profile.as_ref(), &m.manifest.key)),
             tried,
         }))
-    }
-}
-
-fn member(package: PathBuf, manifest: Manifest, file: PathBuf, sha256: String) -> Member {
-    let in_vivo = manifest.in_vivo.as_ref().map_or(1.0, |v| v.seconds);
-    Member {
-        package,
-        file,
-        sha256,
-        weight: manifest.represents.map_or(in_vivo, |r| r.seconds),
-        manifest,
     }
 }
 

@@ -1,4 +1,4 @@
-//! What comes of a variant, and with how much effort.
+//! What comes of a variant.
 
 use cere_format::replay::Verdict;
 use cere_replay::wrong::Wrong;
@@ -24,30 +24,6 @@ pub struct Tried {
     pub notes: Vec<String>,
     /// Which store made the result wrong, if that is known.
     pub wrong: Option<Wrong>,
-}
-
-/// How long a region is timed.
-#[derive(Debug, Clone, Copy)]
-pub struct Effort {
-    /// Rounds at least.
-    pub least: u32,
-    /// Rounds at most.
-    pub most: u32,
-    /// Half the interval's width over the ratio that is narrow enough.
-    pub precision: f64,
-    /// Seconds after which no further round is begun.
-    pub seconds: f64,
-}
-
-impl Default for Effort {
-    fn default() -> Self {
-        Self {
-            least: 3,
-            most: 15,
-            precision: 0.005,
-            seconds: 0.5,
-        }
-    }
 }
 
 /// An error, for people.
