@@ -1,6 +1,9 @@
 //! How a region is called in the source's terms.
 
 use crate::{ir, shim};
+use cere_format::build::Language;
+use cere_format::language::rust::is_symbol;
+use libc::c_char;
 use llvm_sys::core::*;
 use llvm_sys::debuginfo::*;
 use llvm_sys::prelude::*;
@@ -9,6 +12,9 @@ use std::path::{Path, PathBuf};
 /// Name of a function: demangled without parameters, or the debug information's name with its scopes.
 pub fn function(function: LLVMValueRef) -> String {
     let symbol = ir::name(function);
+    if let Some(name) = rust(&symbol) {
+        return name;
+    }
     // SAFETY: the function is live; the shim returns malloc'ed strings or null.
     unsafe {
         if let Some(name) = ir::take_string(shim::cere_demangle(ir::c(&symbol).as_ptr())) {
@@ -24,6 +30,100 @@ pub fn function(function: LLVMValueRef) -> String {
     }
     symbol
 }
+
+/// Name of Rust's function without crate hash and generic arguments, if the symbol is one of Rust's.
+fn rust(symbol: &str) -> Option<String> {
+    if !is_symbol(symbol) {
+        return None;
+    }
+    let name = rustc_demangle::try_demangle(symbol).ok()?;
+    Some(without_generics(&format!("{name:#}")))
+}
+
+/// A path of Rust's without generic arguments, and with a type in place of `<type as trait>`.
+fn without_generics(path: &str) -> String {
+    let mut short = String::new();
+    let mut rest = path;
+    while let Some(at) = rest.find('<') {
+        short.push_str(&rest[..at]);
+        let inside = &rest[at + 1..];
+        let end = closing(inside);
+        // A type takes the place of a path's beginning; elsewhere these are arguments.
+        let starts = short.is_empty() || short.ends_with([' ', '&', '(', ',']);
+        match starts {
+            true => short.push_str(&without_generics(of_type(&inside[..end]))),
+            false => short.truncate(short.trim_end_matches("::").len()),
+        }
+        rest = inside.get(end + 1..).unwrap_or("");
+    }
+    short + rest
+}
+
+/// Where the bracket that was open before `text` closes.
+fn closing(text: &str) -> usize {
+    let mut depth = 0;
+    let mut before = ' ';
+    for (at, sign) in text.char_indices() {
+        match sign {
+            '<' => depth += 1,
+            '>' if before == '-' => {}
+            '>' if depth == 0 => return at,
+            '>' => depth -= 1,
+            _ => {}
+        }
+        before = sign;
+    }
+    text.len()
+}
+
+/// The type of `type as trait`.
+fn of_type(text: &str) -> &str {
+    let mut depth = 0;
+    for (at, sign) in text.char_indices() {
+        match sign {
+            '<' => depth += 1,
+            '>' => depth -= 1,
+            ' ' if depth == 0 && text[at..].starts_with(" as ") => return &text[..at],
+            _ => {}
+        }
+    }
+    text
+}
+
+/// Where a place that a library's code has stands in the user's own: the function there, and the location. Only of languages whose
+/// libraries are compiled along with what uses them.
+pub fn in_own_code(
+    function: LLVMValueRef,
+    location: LLVMMetadataRef,
+    language: Language,
+) -> (LLVMValueRef, LLVMMetadataRef) {
+    let is_library = match language {
+        Language::Rust => in_rust,
+        Language::D => in_d,
+        Language::Zig => in_zig,
+        _ => return (function, location),
+    };
+    let mut own = location;
+    // SAFETY: the function is live, the location a DILocation or null.
+    let found = unsafe { shim::cere_user_place(function, &mut own, is_library) };
+    match found.is_null() {
+        true => (function, location),
+        false => (found, own),
+    }
+}
+
+macro_rules! libraries {
+    ($($name:ident $language:ident)*) => {
+        $(
+            extern "C" fn $name(path: *const c_char, length: usize) -> bool {
+                // SAFETY: the shim's path has so many bytes.
+                let path = unsafe { text(path, length as u32) };
+                (Language::$language.facts().is_library)(&path)
+            }
+        )*
+    };
+}
+libraries! { in_rust Rust in_d D in_zig Zig }
 
 /// File (absolute) and line of a location; `None` for a null one.
 pub fn place(location: LLVMMetadataRef, directory: &Path) -> Option<(PathBuf, u32)> {
@@ -85,5 +185,46 @@ pub fn source(module: LLVMModuleRef) -> String {
     unsafe {
         let data = LLVMGetSourceFileName(module, &mut length);
         text(data, length as u32)
+    }
+}
+
+/// The files that the module's debug information says it was compiled of, each the first of a unit.
+pub fn compiled(module: LLVMModuleRef, directory: &Path) -> Vec<PathBuf> {
+    // SAFETY: the module is live; the shim returns malloc'ed strings or null.
+    let text = unsafe { ir::take_string(shim::cere_compiled(module)) };
+    let text = text.unwrap_or_default();
+    // rustc adds the part of the crate.
+    let file = |line: &str| directory.join(line.split("/@/").next().unwrap_or(line));
+    text.lines().map(file).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{rust, without_generics};
+
+    #[test]
+    fn names_of_rust() {
+        for (path, short) in [
+            ("hot::relax", "hot::relax"),
+            (
+                "<core::slice::iter::Iter<T> as core::iter::traits::iterator::Iterator>::fold",
+                "core::slice::iter::Iter::fold",
+            ),
+            ("hot::potential::<hot::Gauss>", "hot::potential"),
+            ("<alloc::vec::Vec<f64>>::push", "alloc::vec::Vec::push"),
+            (
+                "a::b::<fn(u8) -> Vec<u8>>::{closure#0}",
+                "a::b::{closure#0}",
+            ),
+            ("<[T]>::sort", "[T]::sort"),
+        ] {
+            assert_eq!(without_generics(path), short);
+        }
+        assert_eq!(
+            rust("_ZN3hot5relax17h05af221e174051e9E").as_deref(),
+            Some("hot::relax")
+        );
+        assert_eq!(rust("_RNvC6_123foo3bar").as_deref(), Some("123foo::bar"));
+        assert_eq!(rust("_ZN4Grid4stepEd"), None);
     }
 }

@@ -23,8 +23,8 @@ pub fn all(
     chosen: &HashSet<String>,
 ) -> Result<Vec<Region>> {
     let mut regions = Vec::<Region>::new();
-    let survey = Survey::of(module, command, source, chosen);
-    let cxx = language == Language::Cxx;
+    let survey = Survey::of(module, command, source, language, chosen);
+    let unwinds = language.facts().unwinds;
     for function in ir::functions(module) {
         // SAFETY: the function is live.
         let linkage = unsafe { LLVMGetLinkage(function) };
@@ -34,7 +34,7 @@ pub fn all(
             continue;
         }
         let wanted = survey.list(function, &mut regions);
-        outline_regions(module, function, &wanted, marker, cxx, &mut regions)?;
+        outline_regions(module, function, &wanted, marker, unwinds, &mut regions)?;
     }
     // SAFETY: the module is live.
     unsafe { shim::cere_restore_types(module) };
@@ -62,7 +62,7 @@ fn outline_regions(
     function: LLVMValueRef,
     wanted: &[(Place, usize)],
     marker: LLVMValueRef,
-    cxx: bool,
+    passes: bool,
     regions: &mut [Region],
 ) -> Result<()> {
     let inside = |place| matches!(place, Place::Loop { depth: 2.., .. });
@@ -109,7 +109,7 @@ fn outline_regions(
             shim::cere_note_arguments(new);
         }
         for &(_, new, at) in &outlined {
-            probe::add(module, new, marker, &regions[at], cxx);
+            probe::add(module, new, marker, &regions[at], passes);
             check(&regions[at], &[function, body, new])?;
         }
         if body != function {

@@ -1,7 +1,7 @@
 //! What becomes a region: the places of a module in the order of their indices, with the reasons of those that do not.
 
 use crate::{ir, names, shim};
-use cere_format::build::{CompileCommand, Region, RegionKind};
+use cere_format::build::{CompileCommand, Language, Region, RegionKind};
 use libc::c_void;
 use llvm_sys::debuginfo::LLVMInstructionGetDebugLoc;
 use llvm_sys::prelude::*;
@@ -47,6 +47,7 @@ impl Drop for Reach {
 pub struct Survey<'a> {
     command: &'a CompileCommand,
     source: &'a Path,
+    language: Language,
     /// Functions whose calls are all in loops; the second: and that nothing else can call.
     in_loops: [HashSet<LLVMValueRef>; 2],
     reach: Reach,
@@ -60,11 +61,13 @@ impl<'a> Survey<'a> {
         module: LLVMModuleRef,
         command: &'a CompileCommand,
         source: &'a Path,
+        language: Language,
         chosen: &'a HashSet<String>,
     ) -> Self {
         Self {
             command,
             source,
+            language,
             in_loops: [false, true].map(|closed| called_in_loops(module, closed)),
             reach: Reach::of(module),
             chosen,
@@ -148,11 +151,15 @@ impl<'a> Survey<'a> {
         regions: &[Region],
     ) -> Region {
         let directory = &self.command.directory;
-        let at = match place {
-            Place::Function => names::definition(function, directory),
-            Place::Loop { .. } | Place::Fork(_) => names::place(location, directory),
+        let (owner, at) = match place {
+            Place::Function => (function, names::definition(function, directory)),
+            Place::Loop { .. } | Place::Fork(_) => {
+                let (owner, location) = names::in_own_code(function, location, self.language);
+                (owner, names::place(location, directory))
+            }
         };
-        let mut region = describe(function, at.unwrap_or_else(|| (self.source.to_owned(), 0)));
+        let at = at.unwrap_or_else(|| (self.source.to_owned(), 0));
+        let mut region = describe(owner, function, at);
         region.index = regions.len() as u32;
         region.kind = match place {
             Place::Loop { .. } => RegionKind::Loop,
@@ -250,12 +257,13 @@ fn filled<T>(fill: impl Fn(*mut *mut T, usize) -> usize) -> Vec<*mut T> {
 
 const IN_PARALLEL: &str = "it runs within a parallel region, which is a region itself";
 
-fn describe(function: LLVMValueRef, (file, line): (PathBuf, u32)) -> Region {
+/// A region of `function` that is called after `owner`.
+fn describe(owner: LLVMValueRef, function: LLVMValueRef, (file, line): (PathBuf, u32)) -> Region {
     Region {
         kind: RegionKind::default(),
         index: 0,
         ordinal: 1,
-        function: names::function(function),
+        function: names::function(owner),
         symbol: ir::name(function),
         file,
         line,

@@ -16,14 +16,14 @@ const EMPTY: *const libc::c_char = c"".as_ptr();
 /// probe.
 ///
 /// # Safety
-/// All values are live and belong to `module`; `outlined` has exactly one call. `cxx`: exceptions may pass functions
+/// All values are live and belong to `module`; `outlined` has exactly one call. `unwinds`: exceptions may pass functions
 /// that do not say so.
 pub unsafe fn add(
     module: LLVMModuleRef,
     outlined: LLVMValueRef,
     marker: LLVMValueRef,
     region: &Region,
-    cxx: bool,
+    unwinds: bool,
 ) {
     // SAFETY: all values are live and of this module.
     unsafe {
@@ -58,7 +58,7 @@ pub unsafe fn add(
             parameters,
             block,
             void,
-            cxx,
+            unwinds,
         };
         let invoke = build.invoke();
         let kind = match region.kind {
@@ -83,7 +83,7 @@ struct Build {
     parameters: Vec<LLVMTypeRef>,
     block: LLVMTypeRef,
     void: bool,
-    cxx: bool,
+    unwinds: bool,
 }
 
 impl Build {
@@ -354,7 +354,7 @@ impl Build {
             if LLVMHasPersonalityFn(self.parent) != 0 {
                 return Some(LLVMGetPersonalityFn(self.parent));
             }
-            if !self.cxx {
+            if !self.unwinds {
                 return None;
             }
             // The one for cleanups alone: part of the compiler's own library, so any link has it, while a C++

@@ -11,6 +11,7 @@
 #include "llvm/IR/Verifier.h"
 #include "llvm/Object/ModuleSymbolTable.h"
 #include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/Signals.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
@@ -254,6 +255,8 @@ void cere_bitcode(LLVMModuleRef M, void (*Sink)(void *, const char *, size_t), v
 
 // Name of a function with its scopes, no parameters; null if the symbol is not mangled.
 char *cere_demangle(const char *Symbol) {
+  if (StringRef(Symbol).starts_with("_D"))
+    return dlangDemangle(Symbol);
   ItaniumPartialDemangler D;
   if (D.partialDemangle(Symbol) || !D.isFunction())
     return nullptr;
@@ -269,6 +272,45 @@ char *cere_scoped_name(LLVMMetadataRef Subprogram) {
     if (!isa<DIFile>(S) && !isa<DICompileUnit>(S) && !S->getName().empty())
       Name = S->getName().str() + "::" + Name;
   return copy(Name);
+}
+
+// Where a place in library code stands in the user's: the location that it was inlined at, or the call, if that is the only one, and
+// so on outwards. The function there; null if there is none.
+LLVMValueRef cere_user_place(LLVMValueRef Function, LLVMMetadataRef *Location, bool (*IsLibrary)(const char *, size_t)) {
+  auto Library = [&](const DILocation *L) {
+    SmallString<128> Path(L->getFilename());
+    sys::path::make_absolute(L->getDirectory(), Path);
+    return IsLibrary(Path.data(), Path.size());
+  };
+  auto *F = unwrap<llvm::Function>(Function);
+  auto *L = cast_or_null<DILocation>(unwrap(*Location));
+  // Libraries are deep, and functions may call one another in circles.
+  for (unsigned Depth = 0; L && Depth < 32; ++Depth) {
+    for (const DILocation *I = L; I; I = I->getInlinedAt())
+      if (!Library(I)) {
+        *Location = wrap(I);
+        return wrap(F);
+      }
+    if (!F->hasOneUse())
+      return nullptr;
+    auto *Call = dyn_cast<CallBase>(F->user_back());
+    if (!Call || Call->getCalledFunction() != F)
+      return nullptr;
+    F = Call->getFunction();
+    L = Call->getDebugLoc();
+  }
+  return nullptr;
+}
+
+// The files of the compile units, a line each.
+char *cere_compiled(LLVMModuleRef M) {
+  std::string Lines;
+  for (DICompileUnit *Unit : unwrap(M)->debug_compile_units()) {
+    SmallString<128> Path(Unit->getFilename());
+    sys::path::make_absolute(Unit->getDirectory(), Path);
+    Lines += Path.str().str() + "\n";
+  }
+  return copy(Lines);
 }
 
 void cere_split_contractions(LLVMModuleRef M) {

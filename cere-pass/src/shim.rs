@@ -134,6 +134,12 @@ unsafe extern "C" {
         note: *mut *mut c_char,
     ) -> *mut c_char;
     pub fn cere_demangle(symbol: *const c_char) -> *mut c_char;
+    pub fn cere_compiled(module: LLVMModuleRef) -> *mut c_char;
+    pub fn cere_user_place(
+        function: LLVMValueRef,
+        location: *mut LLVMMetadataRef,
+        is_library: extern "C" fn(*const c_char, usize) -> bool,
+    ) -> LLVMValueRef;
     pub fn cere_scoped_name(subprogram: LLVMMetadataRef) -> *mut c_char;
     pub fn cere_split_contractions(module: LLVMModuleRef);
     pub fn cere_forget_errno(module: LLVMModuleRef);

@@ -13,22 +13,41 @@ const SYSTEM: [&str; 2] = ["/usr/include", "/usr/lib"];
 /// The files of a unit of `source` that was compiled in `directory`: the source, what its `regions` are in, and the headers that
 /// the compiler listed.
 pub fn of(source: &Path, regions: &[Region], directory: &Path) -> Vec<SourceFile> {
-    let listed = std::env::var_os(ENV_HEADERS).and_then(|list| std::fs::read(list).ok());
-    let listed = String::from_utf8_lossy(&listed.unwrap_or_default()).into_owned();
-    // Dots show the depth of a header, where the list has it.
-    let header = |line: &str| match line.split_once(' ') {
-        Some((dots, path)) if dots.bytes().all(|b| b == b'.') => PathBuf::from(path),
-        _ => PathBuf::from(line),
-    };
     let files = std::iter::once(source.to_owned())
         .chain(regions.iter().map(|region| region.file.clone()))
-        .chain(listed.lines().map(header));
+        .chain(listed());
     let own = |file: &PathBuf| !SYSTEM.iter().any(|system| file.starts_with(system));
     let files: BTreeSet<PathBuf> = files
         .map(|file| plain(&directory.join(file)))
         .filter(own)
         .collect();
     files.into_iter().filter_map(state).collect()
+}
+
+/// The files that the compiler lists.
+fn listed() -> Vec<PathBuf> {
+    let Some(list) = std::env::var_os(ENV_HEADERS) else {
+        return Vec::new();
+    };
+    let text = std::fs::read(&list).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    if Path::new(&list).extension().is_some_and(|e| e == "d") {
+        return text.lines().find_map(of_rule).unwrap_or_default();
+    }
+    // Dots show the depth of a header, where the list has it.
+    let header = |line: &str| match line.split_once(' ') {
+        Some((dots, path)) if dots.bytes().all(|b| b == b'.') => PathBuf::from(path),
+        _ => PathBuf::from(line),
+    };
+    text.lines().map(header).collect()
+}
+
+/// The files of a rule of make's, in which a backslash stands before a space of a name.
+fn of_rule(line: &str) -> Option<Vec<PathBuf>> {
+    let (_, files) = line.split_once(": ")?;
+    let apart = files.replace("\\ ", "\0");
+    let names = apart.split_whitespace().map(|name| name.replace('\0', " "));
+    Some(names.map(PathBuf::from).collect())
 }
 
 /// `path` without `.` between its parts.

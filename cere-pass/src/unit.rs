@@ -35,8 +35,12 @@ pub fn instrument(
     canonicalise(module, optimize, &chosen)?;
     show_constants(module);
     let source = source(module, &command);
+    let language = Language::of(&source, &command.compiler);
+    // rustc's allocator shim, which is no crate's.
+    if language == Language::Rust && names::compiled(module, &command.directory).is_empty() {
+        return Ok(());
+    }
     let marker = marker(module);
-    let language = language(&source, &command);
     let regions = outline::all(module, marker, &command, &source, language, &chosen)?;
     labels::list(module);
     if let Some(short) = &mut command.short {
@@ -190,53 +194,20 @@ pub fn run(module: LLVMModuleRef, passes: &CStr) -> Result<()> {
     Ok(())
 }
 
-fn has_extension(path: &Path, extensions: &[&str]) -> bool {
-    path.extension()
-        .and_then(|e| e.to_str())
-        .is_some_and(|e| extensions.contains(&e))
-}
-
-fn is_cxx(path: &Path) -> bool {
-    has_extension(
-        path,
-        &[
-            "cc", "cpp", "cxx", "C", "c++", "CPP", "cp", "ii", "tcc", "cppm", "ccm", "cxxm", "c++m",
-        ],
-    )
-}
-
-fn is_fortran(path: &Path) -> bool {
-    path.extension().and_then(|e| e.to_str()).is_some_and(|e| {
-        let lower = e.to_ascii_lowercase();
-        [
-            "f", "for", "ftn", "f77", "f90", "f95", "f03", "f08", "f18", "fpp",
-        ]
-        .contains(&lower.as_str())
-    })
-}
-
-/// flang calls every module `FIRModule`, so its source comes from the arguments.
+/// The file that the module was made of: the one it names, or, where that is none (flang calls every module `FIRModule`, rustc
+/// names a part of a crate), the debug information's, or an argument of the compiler.
 fn source(module: LLVMModuleRef, command: &CompileCommand) -> PathBuf {
     let named = command.directory.join(names::source(module));
     if named.is_file() {
         return named;
     }
-    let fortran = command.arguments.iter().map(|a| command.directory.join(a));
-    fortran
-        .into_iter()
-        .find(|path| is_fortran(path) && path.is_file())
+    let known = names::compiled(module, &command.directory).into_iter();
+    let arguments = command.arguments.iter().map(|a| command.directory.join(a));
+    let given = arguments.filter(|path| Language::of_source(path).is_some());
+    known
+        .chain(given)
+        .find(|path| path.is_file())
         .unwrap_or(named)
-}
-
-/// The language of a source, by its name and the compiler.
-pub fn language(source: &Path, command: &CompileCommand) -> Language {
-    if is_fortran(source) || command.compiler.contains("flang") {
-        Language::Fortran
-    } else if is_cxx(source) || command.compiler.contains("++") {
-        Language::Cxx
-    } else {
-        Language::C
-    }
 }
 
 /// The marker, still without an id: the id is a hash of the module that already refers to it.

@@ -181,6 +181,8 @@ fn command(place: &Place, name: &str) -> CompileCommand {
         short: None,
         split: Vec::new(),
         functions: Vec::new(),
+        front: None,
+        variables: Default::default(),
     }
 }
 

@@ -5,7 +5,7 @@ use crate::options;
 use crate::options::Common;
 use crate::split::Split;
 use anyhow::{Context, Result, bail};
-use cere_format::build::{ENV_BUILD, ENV_STORE, ENV_WRAPPERS, Unit};
+use cere_format::build::{ENV_BUILD, ENV_STORE, ENV_WRAPPERS, Language, Unit};
 use cere_format::store::Store;
 use cere_store::build::image::no_regions;
 use cere_store::build::made::{self, Stray};
@@ -52,6 +52,10 @@ pub struct Options {
     /// Files that hold them are compiled again, and the choice is kept in the store; an empty name forgets earlier ones
     #[arg(long, value_name = "FUNCTION")]
     functions: Vec<String>,
+    /// Let this compiler's front end read C and C++ (clang-14 to clang-22, icx and others made of LLVM): headers, language and warnings
+    /// are its own; the optimiser and the code generator are clang 22's
+    #[arg(long, value_name = "CLANG")]
+    compiler: Option<String>,
     /// Kill the build after this many seconds
     #[arg(long, value_name = "S", value_parser = options::seconds)]
     timeout: Option<f64>,
@@ -65,6 +69,10 @@ pub fn run(options: &Options) -> Result<u8> {
     let store = options.common.store()?;
     components::find(components::PLUGIN)?;
     wrapper::compiler("clang-22")?;
+    if let Some(named) = &options.compiler {
+        let said = wrapper::front::check(named)?;
+        note!("C and C++ are read by {said}; code is made of them by clang 22");
+    }
     let _lock = state::lock(&store)?;
     place_wrappers(&store.wrappers())?;
     let _ = std::fs::remove_dir_all(store.failures());
@@ -278,11 +286,9 @@ fn command(options: &Options, store: &Store) -> Result<Command> {
     build
         .args(&options.command[1..])
         .env("PATH", path)
-        .env("CC", named(&bin, "clang"))
-        .env("CXX", named(&bin, "clang++"))
         .env(ENV_STORE, store.root());
-    for fortran in ["FC", "F77", "F90"] {
-        build.env(fortran, named(&bin, "flang"));
+    for (variable, compiler) in Language::all().flat_map(|language| language.facts().variables) {
+        build.env(variable, named(&bin, compiler));
     }
     build.envs(wrapper::LAUNCH_HERE);
     let preload = components::find(components::EXEC)?;
@@ -305,6 +311,12 @@ fn command(options: &Options, store: &Store) -> Result<Command> {
     }
     // An outer build's setting is not this one's.
     build.env_remove(wrapper::ENV_ALL_LOOPS);
+    build.env_remove(wrapper::front::ENV_FRONT);
+    if let Some(named) = &options.compiler {
+        // A build may change its directory.
+        let path = wrapper::front::find(named, Language::C)?;
+        build.env(wrapper::front::ENV_FRONT, path);
+    }
     if options.all_loops {
         build.env(wrapper::ENV_ALL_LOOPS, "1");
     }

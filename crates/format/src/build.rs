@@ -2,8 +2,11 @@
 //! the pass for a replay's compile.
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use wildmatch::WildMatch;
+
+pub use crate::language::Language;
 
 /// Version of the JSON files of this module.
 pub const BUILD_VERSION: u32 = 2;
@@ -42,18 +45,6 @@ pub const ENV_REPLACED_PRELOAD: &str = "CERE_REPLACED_PRELOAD";
 /// Rank of the only process in which it is to; all if it is not set.
 pub const ENV_REPLACED_RANK: &str = "CERE_REPLACED_RANK";
 
-/// The language of a unit's source.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Language {
-    /// C.
-    C,
-    /// C++.
-    Cxx,
-    /// Fortran, any form.
-    Fortran,
-}
-
 /// A compile as the wrapper saw it, handed to the pass and kept in the unit.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct CompileCommand {
@@ -87,6 +78,12 @@ pub struct CompileCommand {
     /// this unit.
     #[serde(default)]
     pub functions: Vec<String>,
+    /// The front end's file, if it is another compiler's than `compiler` or is not found by that name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub front: Option<PathBuf>,
+    /// Variables of the build that the source may ask for (`env!`).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub variables: BTreeMap<String, String>,
 }
 
 /// A loop whose inner loops become regions too.
@@ -357,7 +354,10 @@ pub struct LinkCommand {
     pub directory: PathBuf,
     /// The driver, e.g. `clang++-22`.
     pub compiler: String,
-    /// The arguments as given, response files expanded.
+    /// The driver's file, if it is another compiler's than `compiler`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub front: Option<PathBuf>,
+    /// The arguments as given, response files expanded; in place of inputs that the build removes their copies.
     pub arguments: Vec<String>,
     /// The image that it makes, absolute.
     pub output: PathBuf,

@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | [`abi`] | the pass, into the program's data | the preload library |
 //! | [`build`] | the wrappers and the pass | every later stage |
+//! | [`language`] | | the wrappers, the pass and the compilers of kept IR: what each language needs |
 //! | [`profile`] | the preload library | the command |
 //! | [`profile_raw`] | the preload library, into a shared mapping | the command, by the reader there |
 //! | [`count`] | the pass, into counted code; that code, when it runs | the command |
@@ -37,6 +38,7 @@ pub mod capture;
 pub mod clibrary;
 pub mod count;
 pub mod error;
+pub mod language;
 pub mod machine;
 pub mod mpi;
 pub mod package;

@@ -51,6 +51,10 @@ impl Store {
     pub fn links(&self) -> PathBuf {
         self.root.join("links")
     }
+    /// Copies of a link's inputs that the build removes; `link` is the name of its record.
+    pub fn inputs(&self, link: &str) -> PathBuf {
+        self.root.join("inputs").join(link)
+    }
     /// Compiler wrappers of `cere instrument`.
     pub fn wrappers(&self) -> PathBuf {
         self.root.join("bin")

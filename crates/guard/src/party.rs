@@ -41,9 +41,9 @@ impl FromStr for Given {
         Ok(match (kind, rest) {
             ("captured", "") => Self::Captured,
             ("sources", "") => Self::Sources,
-            ("flags", flags) if !flags.trim().is_empty() => {
-                Self::Flags(shell_words::split(flags).map_err(|e| format!("{text}: {e}"))?)
-            }
+            ("flags", flags) if !flags.trim().is_empty() => Self::Flags(
+                cere_toolchain::flags::split(flags).map_err(|e| format!("{text}: {e}"))?,
+            ),
             ("dir", tree) if !tree.is_empty() => Self::Tree(tree.into()),
             ("git", commit) if !commit.is_empty() && !commit.starts_with('-') => {
                 Self::Revision(commit.into())

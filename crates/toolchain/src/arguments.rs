@@ -4,6 +4,7 @@ use super::codegen;
 
 use anyhow::{Context, Result};
 use cere_format::build::Language;
+use cere_format::language::Front;
 use std::path::{Path, PathBuf};
 
 /// The mode of a driver call.
@@ -29,7 +30,7 @@ pub enum Item {
         /// The `-x` in force, if any.
         explicit: Option<String>,
     },
-    /// An assembler file, or IR: compiled without the pass.
+    /// An assembler file: compiled without the pass.
     Assembler {
         /// As given.
         path: String,
@@ -112,12 +113,8 @@ const WITH_VALUE: &[&str] = &[
     "-A",
 ];
 
-/// Extensions of C, C++ and Fortran, and of C++ modules that are precompiled.
-const SOURCES: &[&str] = &[
-    "c", "i", "cc", "cpp", "cxx", "C", "c++", "CPP", "cp", "ii", "f", "for", "ftn", "f77", "F",
-    "FOR", "FTN", "F77", "f90", "f95", "f03", "f08", "f18", "F90", "F95", "F03", "F08", "F18",
-    "fpp", "FPP", "cppm", "ccm", "cxxm", "c++m", "pcm",
-];
+/// Extensions of C++ modules that are precompiled, and of IR.
+const COMPILED: &[&str] = &["pcm", "bc", "ll"];
 
 /// Extensions of headers.
 const HEADERS: &[&str] = &["h", "hpp", "hh", "H", "hxx", "h++", "tcc"];
@@ -181,15 +178,18 @@ fn input(path: &str, explicit: Option<&str>) -> Item {
             explicit == *l
                 || explicit == format!("{l}-cpp-output")
                 || explicit == format!("{l}-cpp-input")
-        }) || explicit == "cpp-output";
+        }) || matches!(explicit, "cpp-output" | "ir");
         return if instrumented { source } else { assembler };
     }
     if path == "-" {
         return source;
     }
+    let language = Language::of_source(Path::new(path));
+    let driven = |language: Language| matches!(language.facts().front, Front::Driver);
     match Path::new(path).extension().and_then(|e| e.to_str()) {
-        Some(extension) if SOURCES.contains(&extension) => source,
-        Some("s" | "S" | "sx" | "asm" | "ll" | "bc") => assembler,
+        _ if language.is_some_and(driven) => source,
+        Some(extension) if COMPILED.contains(&extension) => source,
+        Some("s" | "S" | "sx" | "asm") => assembler,
         Some(extension) if HEADERS.contains(&extension) => assembler,
         _ => Item::Other(path.to_owned()),
     }
@@ -450,6 +450,11 @@ mod tests {
             })
             .collect();
         assert_eq!(languages, ["c++", "source", "as", "other", "c"]);
+        for line in ["-c a.bc", "-c a.ll", "-x ir -c a"] {
+            let parsed = of(line);
+            let source = |item: &Item| matches!(item, Item::Source { .. });
+            assert!(parsed.items.iter().any(source), "{line}");
+        }
     }
 
     #[test]

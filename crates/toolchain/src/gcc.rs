@@ -52,11 +52,7 @@ fn listed(argument: &str) -> bool {
 
 /// Those of `flags` that `compiler` refuses or ignores.
 fn refused(flags: &[&String], compiler: &Path, language: Language) -> Result<HashSet<String>> {
-    let form = match language {
-        Language::C => "c",
-        Language::Cxx => "c++",
-        Language::Fortran => "f95",
-    };
+    let form = language.facts().form;
     let output = Command::new(compiler)
         .args(["-###", "-c", "-x", form, "/dev/null"])
         .args(flags)

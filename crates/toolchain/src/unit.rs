@@ -4,6 +4,7 @@ use crate::cached;
 use crate::command::{Line, hash, run};
 use crate::error::{CompileError, io, stamp};
 use cere_format::build::Language;
+use cere_format::language::BackEnd;
 use cere_sandbox::{Sandbox, files};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -99,8 +100,8 @@ fn remarks(file: &Path) -> [String; 3] {
 
 /// The compiler of a unit in this language; `passes`: whether the user's pipeline has been through it before.
 pub fn compiler(language: Language, passes: bool) -> &'static str {
-    match language {
-        Language::Fortran if !passes => FLANG,
+    match language.facts().back_end {
+        BackEnd::Flang if !passes => FLANG,
         _ => CLANG,
     }
 }

@@ -120,6 +120,8 @@ impl Program {
             short: None,
             split: Vec::new(),
             functions: Vec::new(),
+            front: None,
+            variables: Default::default(),
         };
         std::fs::write(at("command.json"), serde_json::to_vec(&command).unwrap()).unwrap();
         let (path, pass) = (source_file(source), part("libcere_pass.so"));

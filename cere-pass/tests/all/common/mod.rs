@@ -136,6 +136,8 @@ impl Place {
             short: None,
             split: Vec::new(),
             functions: self.functions.clone(),
+            front: None,
+            variables: Default::default(),
         };
         let json = self.path(&format!("{name}.json"));
         loop {

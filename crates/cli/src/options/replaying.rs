@@ -5,7 +5,7 @@ use super::team::TeamOptions;
 use super::timing::Timing;
 use anyhow::{Result, ensure};
 use cere_measure::Settings;
-use cere_toolchain::flags::{Unclosed, split};
+use cere_toolchain::flags::{Unreadable, split};
 use std::str::FromStr;
 
 /// The value of `--flags`: flags of a compiler, as one text that is split as a shell does.
@@ -16,9 +16,9 @@ pub struct Flags {
 }
 
 impl FromStr for Flags {
-    type Err = Unclosed;
+    type Err = Unreadable;
 
-    fn from_str(text: &str) -> Result<Self, Unclosed> {
+    fn from_str(text: &str) -> Result<Self, Unreadable> {
         Ok(Self {
             words: split(text)?,
             text: text.to_owned(),

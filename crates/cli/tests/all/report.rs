@@ -250,6 +250,8 @@ fn synthetic(at: &Path) -> PathBuf {
             short: None,
             split: Vec::new(),
             functions: Vec::new(),
+            front: None,
+            variables: Default::default(),
         },
         regions: (0..REGIONS).map(region).collect(),
         defines: Vec::new(),

@@ -1,13 +1,16 @@
 //! What an up-to-date build has to compile and link again, because other regions were chosen.
 
+use super::wrapper::front::ENV_FRONT;
 use super::wrapper::{ENV_ALL_LOOPS, LinkItem, link_items};
 use crate::build::units;
 use crate::state;
 use anyhow::{Context, Result, bail};
 use cere_format::build::{ENV_STORE, LinkCommand, Unit};
+use cere_format::language::Front;
 use cere_format::store::Store;
 use cere_system::process::supervise::shell_code;
 use std::collections::HashSet;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -52,9 +55,17 @@ fn wrapped(store: &Store, recorded: (&str, &[String], &Path), unit: &Unit) -> Re
     if unit.command.short.is_none() {
         command.env(ENV_ALL_LOOPS, "1");
     }
+    if let Some(front) = &unit.command.front {
+        match unit.language.facts().front {
+            Front::Driver => command.env(ENV_FRONT, front),
+            // By its name, as the build did.
+            _ => command.arg0(front),
+        };
+    }
     let status = command
         .args(arguments)
         .current_dir(directory)
+        .envs(&unit.command.variables)
         .env(ENV_STORE, store.root())
         .stdin(Stdio::null())
         .status()

@@ -5,6 +5,7 @@ use crate::state;
 use anyhow::Result;
 use cere_format::abi::UNIT_SYMBOL_PREFIX;
 use cere_format::build::Unit;
+use cere_format::language::rust::is_symbol;
 use cere_format::store::Store;
 use object::elf::{SHF_ALLOC, SHF_EXECINSTR};
 use object::{File, Object, ObjectSection, ObjectSymbol, SectionFlags, SectionIndex, SymbolKind};
@@ -124,7 +125,7 @@ pub fn of(image: &Path, bytes: &[u8], store: &Store) -> Result<Option<Plain>> {
     let files: BTreeSet<&str> = groups
         .iter()
         .filter(|g| !g.name.is_empty() && !START_FILES.contains(&g.name.as_str()))
-        .filter(|g| g.unit.as_deref().is_none_or(|id| !known(id)))
+        .filter(|g| g.unit.as_deref().is_none_or(|id| !known(id)) && !is_rusts(&g.name))
         .map(|g| g.name.as_str())
         .collect();
     let mut named: Vec<&str> = match files.is_empty() {
@@ -137,6 +138,48 @@ pub fn of(image: &Path, bytes: &[u8], store: &Store) -> Result<Option<Plain>> {
         share: plain as f64 / all as f64,
         names: named.into_iter().map(str::to_owned).collect(),
     }))
+}
+
+/// Crates of which Rust's own library is made: it is in each of its images, made beforehand.
+const RUST: [&str; 19] = [
+    "std",
+    "core",
+    "alloc",
+    "hashbrown",
+    "rustc_demangle",
+    "addr2line",
+    "gimli",
+    "object",
+    "miniz_oxide",
+    "adler2",
+    "memchr",
+    "unwind",
+    "cfg_if",
+    "libc",
+    "std_detect",
+    "panic_unwind",
+    "panic_abort",
+    "compiler_builtins",
+    "rustc_std_workspace_core",
+];
+
+/// Whether a name is one of that library: of a part of a crate (`std.<hash>-cgu.0`), or a mangled function's.
+fn is_rusts(name: &str) -> bool {
+    if let Some((krate, part)) = name.split_once('.')
+        && part.contains("-cgu.")
+    {
+        return RUST.contains(&krate);
+    }
+    if !is_symbol(name) {
+        return name.starts_with("__rust") || name.starts_with("rust_");
+    }
+    let Ok(path) = rustc_demangle::try_demangle(name) else {
+        return false;
+    };
+    let path = format!("{path:#}");
+    let first = path.trim_start_matches(['<', '&', '*']);
+    let krate = first.split("::").next().unwrap_or(first);
+    first.contains("::") && RUST.contains(&krate)
 }
 
 /// A name without the mark of those that are not to be changed.
@@ -204,6 +247,7 @@ fn starts(
                 Owner::Unit
             }
             () if START_FILES.contains(&file) || START.contains(&name) => Owner::Toolchain,
+            () if is_rusts(file) || is_rusts(name) => Owner::Toolchain,
             // Reserved for the implementation: functions of libgcc and compiler-rt.
             () if file.is_empty() && name.starts_with("__") => Owner::Toolchain,
             () => Owner::Plain,

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 pub use refused::check;
-pub use words::{Unclosed, split};
+pub use words::{Unreadable, split};
 
 /// Precedes each option of the back end, which the front end does not read.
 const BACK_END: &str = "-mllvm";
@@ -162,7 +162,7 @@ fn retarget(
         |f: &&String| ["-O", "-m"].iter().any(|start| f.starts_with(start)) || *f == "-ffast-math";
     let before: Vec<String> = match language {
         Language::Fortran => original.iter().filter(common).cloned().collect(),
-        Language::C | Language::Cxx => original.to_vec(),
+        _ => original.to_vec(),
     };
     let with = |more: &[String]| [&before[..], more].concat();
     let seen: Vec<String> = groups(flags)

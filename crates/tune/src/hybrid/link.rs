@@ -171,7 +171,11 @@ impl Link {
             .prefix(".hybrid")
             .tempdir_in(parent)
             .map_err(io("write into", parent))?;
-        let mut line = Line::new(&self.command.compiler).directory(&self.command.directory);
+        let driver = match &self.command.front {
+            Some(front) => front.to_string_lossy().into_owned(),
+            None => self.command.compiler.clone(),
+        };
+        let mut line = Line::new(&driver).directory(&self.command.directory);
         for (number, item) in self.items.iter().enumerate() {
             let room = scratch.path().join(number.to_string());
             line = match item {

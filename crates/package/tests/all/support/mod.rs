@@ -76,6 +76,8 @@ impl Build {
             short: None,
             split: Vec::new(),
             functions: Vec::new(),
+            front: None,
+            variables: Default::default(),
         };
         let command = self.path("command.json");
         std::fs::write(&command, serde_json::to_vec(&record).unwrap()).unwrap();

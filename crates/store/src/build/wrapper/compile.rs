@@ -1,13 +1,14 @@
 //! Compiles one source with the pass.
 
 use super::job::Job;
-use super::{ENV_ALL_LOOPS, Failure};
+use super::{ENV_ALL_LOOPS, Failure, compiler, front};
 use crate::{components, state};
 use anyhow::{Context, Result};
 use cere_format::build::{BUILD_VERSION, CompileCommand, ENV_COMMAND, ENV_HEADERS, SkippedLoop};
 use cere_system::console::warning;
 use cere_system::process::supervise::shell_code;
-use cere_toolchain::unit::FLANG;
+use cere_toolchain::unit::{CLANG, FLANG};
+use std::collections::BTreeMap;
 use std::io::{IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
@@ -23,13 +24,71 @@ impl Job {
     /// compiled plainly, with a warning.
     pub fn instrumented(
         &self,
-        source: &str,
+        (source, explicit): (&str, Option<&str>),
         line: &[String],
         output: &Path,
         scratch: &Path,
     ) -> Result<u8> {
+        let mut record = self.record(output)?;
+        let of_ir = is_ir(source, explicit);
+        // What the compiler of the IR kept is the user's.
+        record.debug |= of_ir;
+        let mut input = None;
+        if source == "-" {
+            let mut bytes = Vec::new();
+            std::io::stdin().read_to_end(&mut bytes)?;
+            input = Some(bytes);
+        }
+        let path = scratch.join("command.json");
         let plugin = components::find(components::PLUGIN)?;
-        let mut record = CompileCommand {
+        let tried = through_pass(&mut record, &path, || {
+            if self.front {
+                let bitcode = of_ir.then(|| Path::new(source));
+                return self.by_front(line, input.as_deref(), &path, (bitcode, output));
+            }
+            let full = self.with_plugin(line, &plugin);
+            self.attempt(&self.compiler, &full, input.as_deref(), Some(&path))
+        })?;
+        match tried {
+            Tried::Done(text) => {
+                print_messages(&text);
+                self.instrumented_well(source);
+                self.note_object(output, scratch)?;
+                Ok(0)
+            }
+            Tried::Failed(status, text) => {
+                // The plain compiler shows whether the source or the pass is the cause.
+                let (plain, plain_text) =
+                    self.attempt(&self.compiler, line, input.as_deref(), None)?;
+                print_messages(&plain_text);
+                if plain.success() {
+                    self.not_instrumented(source, &reason(&text, status));
+                }
+                Ok(shell_code(plain))
+            }
+        }
+    }
+
+    /// Forgets that the source was once compiled without regions.
+    pub fn instrumented_well(&self, source: &str) {
+        let _ = std::fs::remove_file(self.failure(source));
+    }
+
+    /// Says that the source is compiled without regions, now and in the summary of the build.
+    pub fn not_instrumented(&self, source: &str, reason: &str) {
+        warning!("{source} is compiled without regions: {reason}");
+        let failure = Failure {
+            source: source.into(),
+            directory: self.directory.clone(),
+            reason: reason.to_owned(),
+        };
+        // Only the summary of the build lacks it.
+        let _ = state::write_json(&self.failure(source), &failure);
+    }
+
+    /// The record of the compile to `output`.
+    pub fn record(&self, output: &Path) -> Result<CompileCommand> {
+        Ok(CompileCommand {
             version: BUILD_VERSION,
             store: self.store.root().to_path_buf(),
             directory: self.directory.clone(),
@@ -45,47 +104,37 @@ impl Job {
             },
             split: state::split_loops(&self.store)?,
             functions: state::chosen_functions(&self.store)?,
-        };
-        let mut input = None;
-        if source == "-" {
-            let mut bytes = Vec::new();
-            std::io::stdin().read_to_end(&mut bytes)?;
-            input = Some(bytes);
+            front: self.front.then(|| self.compiler.clone()),
+            variables: BTreeMap::new(),
+        })
+    }
+
+    /// Compiles by `line` with the user's front end to bitcode, if there is none yet, and that to the output.
+    fn by_front(
+        &self,
+        line: &[String],
+        input: Option<&[u8]>,
+        record: &Path,
+        (bitcode, output): (Option<&Path>, &Path),
+    ) -> Result<(ExitStatus, String)> {
+        let made = record.with_file_name("front.bc");
+        let mut said = String::new();
+        if bitcode.is_none() {
+            let line = front::to_bitcode(line, &made, output);
+            let ended = self.attempt(&self.compiler, &line, input, Some(record))?;
+            if !ended.0.success() {
+                return Ok(ended);
+            }
+            said = ended.1;
         }
-        let path = scratch.join("command.json");
-        let full = self.with_plugin(line, &plugin);
-        loop {
-            state::write_json(&path, &record)?;
-            let (status, text) = self.attempt(&full, input.as_deref(), Some(&path))?;
-            if status.success() {
-                print_messages(&text);
-                let _ = std::fs::remove_file(self.failure(source));
-                self.note_object(output, scratch)?;
-                return Ok(0);
-            }
-            if let Some(skip) = parse_retry(&text)
-                && record.skip.iter().all(|other| other.index != skip.index)
-            {
-                record.skip.push(skip);
-                continue;
-            }
-            // The plain compiler shows whether the source or the pass is the cause.
-            let (plain, plain_text) = self.attempt(line, input.as_deref(), None)?;
-            if !plain.success() {
-                print_messages(&plain_text);
-                return Ok(shell_code(plain));
-            }
-            let failure = Failure {
-                source: source.into(),
-                directory: self.directory.clone(),
-                reason: reason(&text, status),
-            };
-            print_messages(&plain_text);
-            warning!("{source} is compiled without regions: {}", failure.reason);
-            // Only the summary of the build lacks it.
-            let _ = state::write_json(&self.failure(source), &failure);
-            return Ok(0);
+        let plugin = components::find(components::PLUGIN)?;
+        let bitcode = bitcode.unwrap_or(&made);
+        let mut line = front::of_bitcode(&self.parsed.codegen, Some(&plugin), bitcode, output);
+        if self.parsed.assembly {
+            line.push("-S".to_owned());
         }
+        let (status, text) = self.attempt(&compiler(CLANG)?, &line, None, Some(record))?;
+        Ok((status, said + &text))
     }
 
     /// `line` with the plugin and its options. Later options win, so ours come after the user's.
@@ -112,13 +161,14 @@ impl Job {
         self.store.failures().join(format!("{name}.json"))
     }
 
-    fn attempt(
+    pub fn attempt(
         &self,
+        compiler: &Path,
         line: &[String],
         input: Option<&[u8]>,
         record: Option<&Path>,
     ) -> Result<(ExitStatus, String)> {
-        let mut command = Command::new(&self.compiler);
+        let mut command = Command::new(compiler);
         if std::io::stderr().is_terminal() {
             command.arg("-fcolor-diagnostics");
         }
@@ -130,12 +180,18 @@ impl Job {
             // clang appends to the list. A user's own one stays as it is. The driver's way to ask for a list would put the
             // system's headers into `-MMD`'s as well.
             let list = record.with_file_name("headers");
-            let _ = std::fs::remove_file(&list);
-            if self.name != FLANG && std::env::var_os(CLANG_HEADERS).is_none() {
-                let options =
-                    ["-header-include-file", &list.display().to_string()].map(str::to_owned);
-                let format = "-header-include-format=textual".to_owned();
-                for option in options.into_iter().chain([format]) {
+            let reads = !line.iter().any(|word| word == "ir");
+            if reads {
+                let _ = std::fs::remove_file(&list);
+            }
+            if reads && self.name != FLANG && std::env::var_os(CLANG_HEADERS).is_none() {
+                let mut options = vec![
+                    "-header-include-file".to_owned(),
+                    list.display().to_string(),
+                ];
+                // Older front ends know only this form, and no word for it.
+                options.extend((!self.front).then(|| "-header-include-format=textual".to_owned()));
+                for option in options {
                     command.args(["-Xclang".to_owned(), option]);
                 }
             }
@@ -147,7 +203,7 @@ impl Job {
         // stdout is not piped, so wait_with_output() returns an empty one, as intended.
         let mut child = command
             .spawn()
-            .with_context(|| format!("cannot run {}", self.compiler.display()))?;
+            .with_context(|| format!("cannot run {}", compiler.display()))?;
         let pipe = child.stdin.take();
         let output = std::thread::scope(|scope| -> Result<_> {
             if let (Some(mut pipe), Some(bytes)) = (pipe, input) {
@@ -162,8 +218,46 @@ impl Job {
     }
 }
 
+/// How compiling with the pass ended.
+pub enum Tried {
+    /// What the compiler said.
+    Done(String),
+    /// Its status, and what it said.
+    Failed(ExitStatus, String),
+}
+
+/// Compiles with the pass by `attempt`, which reads `record` from the file `path`, as often as the pass asks for it: each time without
+/// a loop more.
+pub fn through_pass(
+    record: &mut CompileCommand,
+    path: &Path,
+    attempt: impl Fn() -> Result<(ExitStatus, String)>,
+) -> Result<Tried> {
+    loop {
+        state::write_json(path, record)?;
+        let (status, text) = attempt()?;
+        if status.success() {
+            return Ok(Tried::Done(text));
+        }
+        match parse_retry(&text) {
+            Some(skip) if record.skip.iter().all(|other| other.index != skip.index) => {
+                record.skip.push(skip);
+            }
+            _ => return Ok(Tried::Failed(status, text)),
+        }
+    }
+}
+
+/// Whether a source is IR.
+fn is_ir(source: &str, explicit: Option<&str>) -> bool {
+    match explicit {
+        Some(explicit) => explicit == "ir",
+        None => source.ends_with(".bc") || source.ends_with(".ll"),
+    }
+}
+
 /// The error in a few lines, without the compiler's stack dump.
-fn reason(text: &str, status: ExitStatus) -> String {
+pub fn reason(text: &str, status: ExitStatus) -> String {
     let dump = ["PLEASE submit a bug report", "Stack dump:"];
     let lines: Vec<&str> = text
         .lines()
@@ -179,7 +273,7 @@ fn reason(text: &str, status: ExitStatus) -> String {
     }
 }
 
-pub fn parse_retry(text: &str) -> Option<SkippedLoop> {
+fn parse_retry(text: &str) -> Option<SkippedLoop> {
     let line = text.lines().find_map(|line| line.strip_prefix(RETRY))?;
     let (index, reason) = line
         .split_once(' ')
@@ -191,7 +285,7 @@ pub fn parse_retry(text: &str) -> Option<SkippedLoop> {
 }
 
 /// Prints the compiler's messages.
-fn print_messages(text: &str) {
+pub fn print_messages(text: &str) {
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 

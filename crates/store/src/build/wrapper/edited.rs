@@ -1,17 +1,21 @@
 //! Compiles an edited source as the build compiled it, beside the build: what is kept goes into another store, and no file of the
 //! build's is written.
 
-use super::compile::parse_retry;
+use super::compile::{Tried, through_pass};
 use super::job::Job;
-use super::{TOOLS, compiler};
+use super::{compiler, drivers, front, rust};
 use crate::{components, state};
 use anyhow::{Context, Result, bail};
-use cere_format::build::{BUILD_VERSION, CompileCommand, ENV_COMMAND, ENV_KEPT_ALONE, Unit};
+use cere_format::build::{
+    BUILD_VERSION, CompileCommand, ENV_COMMAND, ENV_KEPT_ALONE, Language, Unit,
+};
+use cere_format::language::rust::{COMPILER, Rustc};
+use cere_format::language::{Call, Front, Passed};
 use cere_format::store::Store;
 use cere_sandbox::{Kind, Sandbox, Task};
 use cere_toolchain::arguments::{self, Item};
 use cere_toolchain::gcc;
-use cere_toolchain::unit::FLANG;
+use cere_toolchain::unit::{CLANG, FLANG};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
@@ -38,6 +42,18 @@ pub struct Edit {
     pub moved: Option<(PathBuf, PathBuf)>,
 }
 
+/// A program that is run, one of several that follow one another.
+struct Step {
+    program: PathBuf,
+    line: Vec<String>,
+}
+
+/// How an edited unit is compiled.
+struct Plan {
+    directory: PathBuf,
+    steps: Vec<Step>,
+}
+
 /// Compiles `unit` with `edit` into the empty directory `scratch`; its IR. The inner error is what the compiler says. In a sealed
 /// `sandbox` the compiler reads the unit's own sources and the system's files alone; otherwise it runs as in the build.
 pub fn compile(
@@ -46,13 +62,57 @@ pub fn compile(
     scratch: &Path,
     sandbox: &Sandbox,
 ) -> Result<Result<PathBuf, String>> {
+    let object = scratch.join("edited.o");
+    let plugin = components::find(components::PLUGIN)?;
+    let plan = match unit.language.facts().front {
+        Front::Driver => driven(unit, edit, scratch, &plugin, &object)?,
+        Front::Rustc => by_rustc(unit, edit, scratch, &plugin)?,
+        Front::Own(parse) => by_own(unit, edit, scratch, &plugin, parse)?,
+    };
+    let store = Store::new(scratch.join("store"));
+    let mut record = CompileCommand {
+        version: BUILD_VERSION,
+        store: store.root().to_path_buf(),
+        directory: plan.directory.clone(),
+        output: Some(object),
+        debug: true,
+        skip: Vec::new(),
+        ..unit.command.clone()
+    };
+    let path = scratch.join("command.json");
+    let tried = through_pass(&mut record, &path, || {
+        let mut said = String::new();
+        let mut ended = ExitStatus::default();
+        for step in &plan.steps {
+            let task = sandbox
+                .is_sealed()
+                .then(|| task(unit, edit, scratch, &plugin));
+            let confined = task.map(|task| (sandbox, task));
+            let (status, more) = attempt(step, &plan.directory, unit, &path, confined)?;
+            said.push_str(&more);
+            ended = status;
+            if !status.success() {
+                break;
+            }
+        }
+        Ok((ended, said))
+    })?;
+    match tried {
+        Tried::Done(_) => kept(&store).map(Ok),
+        Tried::Failed(_, said) => Ok(Err(said)),
+    }
+}
+
+/// By a driver whose arguments are GCC's.
+fn driven(unit: &Unit, edit: &Edit, scratch: &Path, plugin: &Path, object: &Path) -> Result<Plan> {
     let job = job(unit, edit, scratch)?;
     let source = source_of(unit, edit, &job)?;
-    let object = scratch.join("edited.o");
-    let mut line = job.compile_line(&source.0, source.1.as_deref(), &object);
+    let mut line = job.compile_line(&source.0, source.1.as_deref(), object);
     drop_dependencies(&mut line);
-    let plugin = components::find(components::PLUGIN)?;
-    let mut options = vec![format!("-fpass-plugin={}", plugin.display()), "-g".into()];
+    let mut options = vec!["-g".into()];
+    if !job.front {
+        options.push(format!("-fpass-plugin={}", plugin.display()));
+    }
     if job.name != FLANG {
         options.push("-fno-discard-value-names".into());
         if !edit.replaced.is_empty() {
@@ -66,47 +126,34 @@ pub fn compile(
     }
     let end = line.iter().rposition(|a| a == "-c" || a == "-S");
     line.splice(end.unwrap_or(0)..end.unwrap_or(0), options);
-    let mut record = CompileCommand {
-        version: BUILD_VERSION,
-        store: job.store.root().to_path_buf(),
-        directory: job.directory.clone(),
-        output: Some(object),
-        debug: true,
-        skip: Vec::new(),
-        ..unit.command.clone()
-    };
-    let path = scratch.join("command.json");
-    loop {
-        state::write_json(&path, &record)?;
-        let task = sandbox
-            .is_sealed()
-            .then(|| task(unit, edit, scratch, &plugin));
-        let (status, said) = attempt(&job, &line, &path, task.map(|task| (sandbox, task)))?;
-        if status.success() {
-            return kept(&job.store).map(Ok);
-        }
-        match parse_retry(&said) {
-            Some(skip) if record.skip.iter().all(|s| s.index != skip.index) => {
-                record.skip.push(skip);
-            }
-            _ => return Ok(Err(said)),
-        }
+    let mut steps = Vec::new();
+    if job.front {
+        let bitcode = scratch.join("front.bc");
+        line = front::to_bitcode(&line, &bitcode, object);
+        let codegen = &unit.command.codegen;
+        let rest = front::of_bitcode(codegen, Some(plugin), &bitcode, object);
+        steps.push(Step {
+            program: compiler(CLANG)?,
+            line: rest,
+        });
     }
+    steps.insert(
+        0,
+        Step {
+            program: job.compiler.clone(),
+            line,
+        },
+    );
+    Ok(Plan {
+        directory: job.directory.clone(),
+        steps,
+    })
 }
 
-fn job(unit: &Unit, edit: &Edit, scratch: &Path) -> Result<Job> {
+/// The recorded arguments and the directory, with `edit`.
+fn recorded(unit: &Unit, edit: &Edit) -> Result<(Vec<String>, PathBuf)> {
     let command = &unit.command;
-    let known = TOOLS.iter().find(|(.., name)| *name == command.compiler);
-    let (_, language, name) = known.with_context(|| {
-        format!(
-            "{} was compiled by {}, which no wrapper stands for",
-            unit.source.display(),
-            command.compiler
-        )
-    })?;
-    let file = compiler(name)?;
-    let given: Vec<String> = command.arguments.iter().map(|a| moved(a, edit)).collect();
-    let adapted = gcc::adapt(&given, &file, *language)?;
+    let given = command.arguments.iter().map(|a| moved(a, edit)).collect();
     let directory = PathBuf::from(moved(&command.directory.to_string_lossy(), edit));
     if !directory.is_dir() {
         bail!(
@@ -115,12 +162,167 @@ fn job(unit: &Unit, edit: &Edit, scratch: &Path) -> Result<Job> {
             directory.display()
         );
     }
+    Ok((given, directory))
+}
+
+/// By rustc, which reads no file in another's place: edited files lie in a copy of the crate's tree, of links.
+fn by_rustc(unit: &Unit, edit: &Edit, scratch: &Path, plugin: &Path) -> Result<Plan> {
+    let (mut given, directory) = recorded(unit, edit)?;
+    let root = Rustc::parse(&given).root.unwrap_or_default();
+    if !edit.replaced.is_empty() {
+        let tree = Tree::of(unit, edit, &scratch.join("tree"))?;
+        let to = tree.path(&directory.join(&root))?;
+        let named = given.iter_mut().filter(|word| **word == root);
+        named.for_each(|word| *word = to.display().to_string());
+        // Where the sources are is part of what they become.
+        given.push(format!(
+            "--remap-path-prefix={}={}",
+            tree.to.display(),
+            tree.from.display()
+        ));
+    }
+    let mut call = Rustc::parse(&given);
+    // Nothing beside the object is wanted, and that is not made.
+    call.others.retain(|word| !word.starts_with("--emit"));
+    // Debug information stays as it was: rustc keeps variables in memory for it.
+    call.directory = Some(scratch.display().to_string());
+    call.output = None;
+    let (line, _) = call.whole();
+    let mut line = rust::with_pass(&line, plugin);
+    line.push("--emit=obj".to_owned());
+    let program = front_of(unit, COMPILER)?;
+    Ok(Plan {
+        directory,
+        steps: vec![Step { program, line }],
+    })
+}
+
+/// By a compiler that writes bitcode.
+fn by_own(
+    unit: &Unit,
+    edit: &Edit,
+    scratch: &Path,
+    plugin: &Path,
+    parse: fn(&[String], &Path) -> std::result::Result<Call, Passed>,
+) -> Result<Plan> {
+    let (mut given, directory) = recorded(unit, edit)?;
+    for (original, new) in &edit.replaced {
+        let mut words = given.iter_mut();
+        let word = words.find(|word| directory.join(word.as_str()) == *original);
+        let word = word.with_context(|| {
+            format!(
+                "{}: the compiler of {} reads no file in another's place: give the tree with the edited source by --dir",
+                original.display(),
+                unit.language.facts().name
+            )
+        })?;
+        // The module is called after the file.
+        let to = scratch.join(original.file_name().unwrap_or_default());
+        std::fs::copy(new, &to).with_context(|| format!("cannot copy {}", new.display()))?;
+        *word = to.display().to_string();
+    }
+    let bitcode = scratch.join("bitcode");
+    state::make_directory(&bitcode)?;
+    let Ok(call) = parse(&given, &bitcode) else {
+        bail!(
+            "the recorded command of {} compiles nothing: build it again with `cere instrument`",
+            unit.source.display()
+        );
+    };
+    let stem = unit.source.file_stem().unwrap_or_default();
+    let file = call
+        .bitcode
+        .unwrap_or_else(|| bitcode.join(stem).with_extension("bc"));
+    let object = scratch.join("edited.o");
+    let mut line = front::of_bitcode(&call.codegen, Some(plugin), &file, &object);
+    line.push("-g".to_owned());
+    let front_end = Step {
+        program: front_of(unit, &unit.command.compiler)?,
+        line: call.front,
+    };
+    let clang = Step {
+        program: compiler(CLANG)?,
+        line,
+    };
+    Ok(Plan {
+        directory,
+        steps: vec![front_end, clang],
+    })
+}
+
+/// The front end that compiled the unit.
+fn front_of(unit: &Unit, name: &str) -> Result<PathBuf> {
+    match unit.command.front.as_ref().filter(|front| front.is_file()) {
+        Some(front) => Ok(front.clone()),
+        None => compiler(name),
+    }
+}
+
+/// A copy of a tree: links to its files, and to others in place of some.
+struct Tree {
+    from: PathBuf,
+    to: PathBuf,
+}
+
+impl Tree {
+    /// Links the unit's own files.
+    fn of(unit: &Unit, edit: &Edit, to: &Path) -> Result<Self> {
+        let of_package = unit
+            .command
+            .variables
+            .get("CARGO_MANIFEST_DIR")
+            .map(PathBuf::from);
+        let beside = unit.source.parent().unwrap_or(Path::new("/")).to_owned();
+        let from = of_package
+            .filter(|p| unit.source.starts_with(p))
+            .unwrap_or(beside);
+        let tree = Self {
+            from,
+            to: to.to_owned(),
+        };
+        let own = unit.sources.iter().map(|source| &source.file);
+        for file in own.filter(|file| file.starts_with(&tree.from)) {
+            let new = edit.replaced.iter().find(|(original, _)| original == file);
+            let (path, target) = (tree.path(file)?, new.map_or(file, |(_, new)| new));
+            state::make_directory(path.parent().unwrap_or(Path::new("/")))?;
+            std::os::unix::fs::symlink(target, &path)
+                .with_context(|| format!("cannot create {}", path.display()))?;
+        }
+        Ok(tree)
+    }
+
+    fn path(&self, file: &Path) -> Result<PathBuf> {
+        let below = file.strip_prefix(&self.from).with_context(|| {
+            format!(
+                "{} is not below {}: give the tree with the edited source by --dir",
+                file.display(),
+                self.from.display()
+            )
+        })?;
+        Ok(self.to.join(below))
+    }
+}
+
+fn job(unit: &Unit, edit: &Edit, scratch: &Path) -> Result<Job> {
+    let (given, directory) = recorded(unit, edit)?;
+    let command = &unit.command;
+    let known = drivers().find(|(.., name)| *name == command.compiler);
+    let (_, language, name) = known.with_context(|| {
+        format!(
+            "{} was compiled by {}, which no wrapper stands for",
+            unit.source.display(),
+            command.compiler
+        )
+    })?;
+    let file = front_of(unit, name)?;
+    let adapted = gcc::adapt(&given, &file, language)?;
     Ok(Job {
         name,
+        front: command.front.is_some(),
         compiler: file,
         store: Store::new(scratch.join("store")),
         directory,
-        parsed: arguments::parse(&adapted.arguments, *language),
+        parsed: arguments::parse(&adapted.arguments, language),
         expanded: given,
     })
 }
@@ -240,12 +442,13 @@ fn task(unit: &Unit, edit: &Edit, scratch: &Path, plugin: &Path) -> Task {
 }
 
 fn attempt(
-    job: &Job,
-    line: &[String],
+    step: &Step,
+    directory: &Path,
+    unit: &Unit,
     record: &Path,
     confined: Option<(&Sandbox, Task)>,
 ) -> Result<(ExitStatus, String)> {
-    let mut command = Command::new(&job.compiler);
+    let mut command = Command::new(&step.program);
     if let Some((sandbox, task)) = confined {
         // Errors quote what was included, and a process can include its own environment.
         command.env_clear();
@@ -255,18 +458,22 @@ fn attempt(
         );
         sandbox
             .confine(&mut command, &task)
-            .with_context(|| format!("cannot confine {}", job.compiler.display()))?;
+            .with_context(|| format!("cannot confine {}", step.program.display()))?;
+    }
+    if unit.language == Language::Rust {
+        command.env(rust::BOOTSTRAP, "1");
     }
     let output = command
-        .args(line)
-        .current_dir(&job.directory)
+        .args(&step.line)
+        .current_dir(directory)
+        .envs(&unit.command.variables)
         .env(ENV_COMMAND, record)
         .env(ENV_KEPT_ALONE, "1")
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .output()
-        .with_context(|| format!("cannot run {}", job.compiler.display()))?;
+        .with_context(|| format!("cannot run {}", step.program.display()))?;
     Ok((
         output.status,
         String::from_utf8_lossy(&output.stderr).into_owned(),

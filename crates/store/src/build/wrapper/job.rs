@@ -1,6 +1,6 @@
 //! One call of a driver that compiles or links: its sources one after the other, then the link.
 
-use super::said;
+use super::{inputs, said};
 use crate::state;
 use anyhow::{Context, Result};
 use cere_format::build::{BUILD_VERSION, LinkCommand};
@@ -9,6 +9,7 @@ use cere_system::process::supervise::shell_code;
 use cere_toolchain::arguments::{self, Item, Mode, Parsed};
 use cere_toolchain::codegen;
 use std::ffi::OsStr;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -16,7 +17,9 @@ use std::process::Command;
 pub struct Job {
     /// The compiler's name, for records.
     pub name: &'static str,
-    /// Its file.
+    /// Whether `compiler` is the front end alone: clang-22 makes the code of its bitcode.
+    pub front: bool,
+    /// The compiler's file.
     pub compiler: PathBuf,
     /// The store for records.
     pub store: Store,
@@ -70,6 +73,13 @@ pub fn link_words(words: &[String]) -> Option<Vec<String>> {
     }
 }
 
+/// Whether the file is an object that holds LLVM's bitcode.
+fn is_bitcode(path: &str) -> bool {
+    let mut magic = [0; 4];
+    let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut magic));
+    read.is_ok() && (magic == *b"BC\xc0\xde" || magic == *b"\xde\xc0\x17\x0b")
+}
+
 impl Job {
     /// Does the driver's work and returns its exit status.
     pub fn run(&self) -> Result<u8> {
@@ -79,9 +89,12 @@ impl Job {
             .prefix("wrap")
             .tempdir_in(&temporary)
             .with_context(|| format!("cannot write in {}", temporary.display()))?;
+        let ir = Some("ir".to_owned());
         let sources = self.parsed.items.iter().filter_map(|item| match item {
             Item::Source { path, explicit } => Some((path, explicit, true)),
             Item::Assembler { path, explicit } => Some((path, explicit, false)),
+            // What a compiler wrote for optimising at the link.
+            Item::Other(path) if is_bitcode(path) => Some((path, &ir, true)),
             _ => None,
         });
         let sources: Vec<_> = sources.collect();
@@ -105,7 +118,10 @@ impl Job {
             };
             let line = self.compile_line(path, explicit.as_deref(), &output);
             let status = if instrumented {
-                self.instrumented(path, &line, &output, scratch.path())?
+                {
+                    let given = (path.as_str(), explicit.as_deref());
+                    self.instrumented(given, &line, &output, scratch.path())?
+                }
             } else {
                 self.plain(&line)?
             };
@@ -244,6 +260,9 @@ impl Job {
                 Item::Source { .. } | Item::Assembler { .. } => {
                     line.extend(objects.next().map(|o| o.display().to_string()));
                 }
+                Item::Other(path) if is_bitcode(path) => {
+                    line.extend(objects.next().map(|o| o.display().to_string()));
+                }
                 Item::Other(path) => line.push(path.clone()),
                 Item::Option(words) => {
                     let kept = link_words(words);
@@ -268,7 +287,8 @@ impl Job {
                 version: BUILD_VERSION,
                 directory: self.directory.clone(),
                 compiler: self.name.into(),
-                arguments: self.expanded.clone(),
+                front: self.front.then(|| self.compiler.clone()),
+                arguments: inputs::kept(&self.store, &self.expanded, &output)?,
                 output: output.clone(),
             };
             let name = state::hash(&output.display().to_string());

@@ -5,12 +5,17 @@
 
 mod compile;
 pub mod edited;
+pub mod front;
+mod inputs;
 mod job;
 mod object;
+mod own;
+mod rust;
 pub mod said;
 
 use anyhow::{Context, Result, anyhow, bail};
 use cere_format::build::{ENV_STORE, Language, LinkCommand};
+use cere_format::language::Front;
 use cere_format::store::Store;
 use cere_system::console::warning;
 use cere_system::process::supervise::shell_code;
@@ -21,22 +26,13 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Names that wrappers go by, with the language and the compiler behind each; a version may follow and a target
-/// precede them.
-const TOOLS: &[(&str, Language, &str)] = &[
-    ("cc", Language::C, "clang-22"),
-    ("gcc", Language::C, "clang-22"),
-    ("clang", Language::C, "clang-22"),
-    ("c++", Language::Cxx, "clang++-22"),
-    ("g++", Language::Cxx, "clang++-22"),
-    ("clang++", Language::Cxx, "clang++-22"),
-    ("flang", Language::Fortran, "flang-22"),
-    ("flang-new", Language::Fortran, "flang-22"),
-    ("gfortran", Language::Fortran, "flang-22"),
-    ("f77", Language::Fortran, "flang-22"),
-    ("f90", Language::Fortran, "flang-22"),
-    ("f95", Language::Fortran, "flang-22"),
-];
+/// Names that wrappers go by, with the language and the compiler behind each; a version may follow and a target precede them.
+fn drivers() -> impl Iterator<Item = (&'static str, Language, &'static str)> {
+    Language::all().flat_map(|language| {
+        let drivers = language.facts().drivers.iter();
+        drivers.map(move |(name, compiler)| (*name, language, *compiler))
+    })
+}
 
 /// Programs that stand in front of compilers, also under a compiler's name.
 const LAUNCHERS: [&str; 6] = ["ccache", "sccache", "distcc", "icecc", "icerun", "colorgcc"];
@@ -82,13 +78,9 @@ pub fn tool(name: &str) -> Option<Tool> {
         Some((tool, version)) if digits(version) => tool,
         _ => plain,
     };
-    TOOLS
-        .iter()
+    drivers()
         .find(|(tool, ..)| *tool == plain)
-        .map(|(_, language, compiler)| Tool {
-            language: *language,
-            compiler,
-        })
+        .map(|(_, language, compiler)| Tool { language, compiler })
 }
 
 /// The compiler that argv\[0\] names, if it names one.
@@ -99,7 +91,7 @@ pub fn tool_of_argv0() -> Option<Tool> {
 
 /// Names of wrappers: the plain ones, and those in PATH with a version or a target.
 pub fn names() -> BTreeSet<String> {
-    let mut names: BTreeSet<String> = TOOLS.iter().map(|(name, ..)| (*name).to_owned()).collect();
+    let mut names: BTreeSet<String> = drivers().map(|(name, ..)| name.to_owned()).collect();
     for directory in std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()) {
         let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
         let found = entries.filter_map(|entry| entry.file_name().into_string().ok());
@@ -136,13 +128,15 @@ pub fn compiler(name: &str) -> Result<PathBuf> {
     std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
         .map(|directory| directory.join(name))
         .find(|path| path.is_file() && !wrapper(path))
-        .ok_or_else(|| anyhow!("{name} is not in PATH: install LLVM 22 with clang and flang"))
+        .ok_or_else(|| match name.ends_with("-22") {
+            true => anyhow!("{name} is not in PATH: install LLVM 22 with clang and flang"),
+            false => anyhow!("{name} is not in PATH: install it, or correct PATH"),
+        })
 }
 
 /// The parts of a recorded link, in order: options, sources and other files.
 pub fn link_items(command: &LinkCommand) -> Result<Vec<LinkItem>> {
-    let (_, language, _) = TOOLS
-        .iter()
+    let (_, language, _) = drivers()
         .find(|(.., compiler)| *compiler == command.compiler)
         .with_context(|| {
             format!(
@@ -151,9 +145,12 @@ pub fn link_items(command: &LinkCommand) -> Result<Vec<LinkItem>> {
                 command.compiler
             )
         })?;
-    let compiler = compiler(&command.compiler)?;
-    let adapted = gcc::adapt(&command.arguments, &compiler, *language)?;
-    let parsed = arguments::parse(&adapted.arguments, *language);
+    let compiler = match &command.front {
+        Some(front) => front.clone(),
+        None => compiler(&command.compiler)?,
+    };
+    let adapted = gcc::adapt(&command.arguments, &compiler, language)?;
+    let parsed = arguments::parse(&adapted.arguments, language);
     let items = parsed.items.into_iter().filter_map(|item| match item {
         Item::Source { path, .. } => Some(LinkItem::Source(path)),
         Item::Assembler { path, .. } => Some(LinkItem::Assembler(path)),
@@ -211,8 +208,18 @@ pub fn run(tool: Tool) -> Result<u8> {
                 .map_err(|a| anyhow!("the argument {} is not UTF-8", a.display()))
         })
         .collect::<Result<Vec<String>>>()?;
+    let named = named_by_path()?;
+    match tool.language.facts().front {
+        Front::Driver => drive(tool, given, named),
+        Front::Rustc => rust::run(&given, named),
+        Front::Own(parse) => own::run(tool, &given, named, parse),
+    }
+}
+
+/// Acts as a driver whose arguments are GCC's; `named`: the compiler that the build names by its path.
+fn drive(tool: Tool, given: Vec<String>, named: Option<PathBuf>) -> Result<u8> {
     let store = store();
-    if let Some(named) = named_by_path()? {
+    if let Some(named) = named {
         let machine = machine_of(&named);
         let what = match machine.starts_with("x86_64") {
             true => format!("is replaced by {}, as compilers in PATH are", tool.compiler),
@@ -229,7 +236,11 @@ pub fn run(tool: Tool) -> Result<u8> {
             return pass_through(&named, &given);
         }
     }
-    let compiler = compiler(tool.compiler)?;
+    let front = front::of_environment(tool.language)?;
+    let compiler = match &front {
+        Some(front) => front.clone(),
+        None => compiler(tool.compiler)?,
+    };
     let expanded = arguments::expand(given, 0)?;
     let adapted = gcc::adapt(&expanded, &compiler, tool.language)?;
     for warning in &adapted.warnings {
@@ -244,6 +255,7 @@ pub fn run(tool: Tool) -> Result<u8> {
     }
     job::Job {
         name: tool.compiler,
+        front: front.is_some(),
         compiler,
         store: store?,
         directory: std::env::current_dir()?,
@@ -265,6 +277,8 @@ mod tests {
             ("clang++-22", "clang++-22"),
             ("x86_64-linux-gnu-g++-12", "clang++-22"),
             ("flang-new", "flang-22"),
+            ("rustc", "rustc"),
+            ("zig", "zig"),
         ] {
             assert_eq!(tool(name).map(|t| t.compiler), Some(compiler), "{name}");
         }

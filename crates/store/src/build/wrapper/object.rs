@@ -5,6 +5,7 @@ use crate::build::units;
 use crate::state;
 use anyhow::{Context, Result};
 use cere_format::build::Unit;
+use object::read::archive::ArchiveFile;
 use object::{Object, ObjectSection, ObjectSymbol, SectionFlags};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -34,11 +35,46 @@ impl Job {
         }
         let bytes =
             std::fs::read(&object).with_context(|| format!("cannot read {}", object.display()))?;
-        // LLVM's bitcode, say.
-        let Ok(file) = object::File::parse(&*bytes) else {
+        self.note_bytes(&bytes)
+    }
+
+    /// The same for a crate: for the objects in its archive, or in the copies of a link's inputs. `variables`: what its source asks for.
+    pub fn note_crate(&self, output: &Path, variables: &BTreeMap<String, String>) -> Result<()> {
+        for unit in state::current_units(&self.store)? {
+            if unit.command.output.as_deref() == Some(&*self.directory.join(output)) {
+                let mut unit = unit;
+                unit.command.variables.clone_from(variables);
+                state::write_json(&self.store.unit_record(&unit.id), &unit)?;
+            }
+        }
+        let kept = self.store.inputs(&state::hash(
+            &self.directory.join(output).display().to_string(),
+        ));
+        for entry in std::fs::read_dir(kept).into_iter().flatten().flatten() {
+            if let Ok(bytes) = std::fs::read(entry.path()) {
+                self.note_bytes(&bytes)?;
+            }
+        }
+        let Ok(bytes) = std::fs::read(output) else {
             return Ok(());
         };
-        for id in units::of(&bytes)? {
+        let Ok(archive) = ArchiveFile::parse(&*bytes) else {
+            return Ok(());
+        };
+        for member in archive.members().flatten() {
+            if let Ok(object) = member.data(&*bytes) {
+                self.note_bytes(object)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn note_bytes(&self, bytes: &[u8]) -> Result<()> {
+        // LLVM's bitcode, say.
+        let Ok(file) = object::File::parse(bytes) else {
+            return Ok(());
+        };
+        for id in units::of(bytes)? {
             let path = self.store.unit_record(&id);
             let mut unit: Unit = state::read_json(&path)?;
             add(&mut unit, &file);

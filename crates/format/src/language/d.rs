@@ -1,0 +1,146 @@
+//! D, by ldc.
+
+use super::{BackEnd, Call, Facts, Front, OBJECTS, Passed, value};
+use std::path::{Path, PathBuf};
+
+pub const FACTS: Facts = Facts {
+    name: "D",
+    extensions: &["d"],
+    drivers: &[("ldc2", "ldc2"), ("ldmd2", "ldmd2")],
+    variables: &[("DC", "ldc2"), ("DMD", "ldmd2")],
+    front: Front::Own(call),
+    form: "",
+    back_end: BackEnd::Clang,
+    unwinds: true,
+    is_library: |path| path.contains("/include/d/"),
+};
+
+/// Options that make no code.
+const OTHER: [&str; 9] = [
+    "--version",
+    "-version",
+    "--help",
+    "-h",
+    "--help-hidden",
+    "-o-",
+    "--o-",
+    "-E",
+    "--print-config",
+];
+
+/// Takes a call of `ldc2` or `ldmd2` apart; the bitcode goes to `scratch`.
+fn call(arguments: &[String], scratch: &Path) -> Result<Call, Passed> {
+    if arguments.iter().any(|a| OTHER.contains(&&**a)) {
+        return Err(Passed::Other);
+    }
+    let sources: Vec<&String> = arguments
+        .iter()
+        .filter(|a| !a.starts_with('-') && a.ends_with(".d"))
+        .collect();
+    let Some(first) = sources.first() else {
+        return Err(Passed::Other);
+    };
+    if arguments.iter().any(|a| matches!(&**a, "-run" | "--run")) {
+        return Err(Passed::Cannot(
+            "it compiles and runs at once (-run): compile the program first".to_owned(),
+        ));
+    }
+    let mut level = "0";
+    let (mut debug, mut compiles, mut library) = (false, false, false);
+    let mut output = None;
+    let mut directory = None;
+    let mut codegen = vec![
+        "-fPIC".to_owned(),
+        "-ffunction-sections".to_owned(),
+        "-fdata-sections".to_owned(),
+    ];
+    let mut front = Vec::new();
+    let mut link = Vec::new();
+    for argument in arguments {
+        // One or two dashes are the same.
+        let word = argument
+            .strip_prefix("--")
+            .or(argument.strip_prefix('-'))
+            .filter(|_| argument.starts_with('-'));
+        let Some(word) = word else {
+            match argument.ends_with(".d") || argument.ends_with(".di") {
+                true => front.push(argument.clone()),
+                false => link.push(argument.clone()),
+            }
+            continue;
+        };
+        match word {
+            "c" => compiles = true,
+            "lib" => library = true,
+            "g" | "gc" => debug = true,
+            "O" | "O3" | "O4" | "O5" => level = "3",
+            "O0" | "O1" | "O2" | "Os" | "Oz" => level = &word[1..],
+            "singleobj" | "flto" | "flto=thin" | "flto=full" => {}
+            _ if word.starts_with("of") => output = value(word, "of").map(PathBuf::from),
+            _ if word.starts_with("od") => directory = value(word, "od").map(PathBuf::from),
+            _ if word.starts_with("L-")
+                || word.starts_with("L=")
+                || word.starts_with("link-")
+                || word == "shared"
+                || word.starts_with("static")
+                || word.starts_with("defaultlib") =>
+            {
+                link.push(argument.clone());
+                if word == "shared" {
+                    front.push(argument.clone());
+                }
+            }
+            _ => {
+                if let Some(cpu) = word.strip_prefix("mcpu=") {
+                    codegen.push(format!("-march={cpu}"));
+                }
+                front.push(argument.clone());
+            }
+        }
+    }
+    if library {
+        return Err(Passed::Cannot(
+            "it makes an archive (-lib): compile with -c, and archive the objects by ar".to_owned(),
+        ));
+    }
+    let stem = |source: &str| PathBuf::from(Path::new(source).file_stem().unwrap_or_default());
+    let output = match output {
+        Some(output) => output,
+        None if compiles => directory
+            .unwrap_or_default()
+            .join(stem(first).with_extension("o")),
+        None => stem(first),
+    };
+    if compiles && sources.len() > 1 {
+        // As one object for each source has no name of its own.
+        front.push("-singleobj".to_owned());
+    }
+    codegen.insert(0, format!("-O{level}"));
+    let bitcode = ["-c", "-O0", "--frame-pointer=none", "--output-bc"].map(str::to_owned);
+    front.extend(bitcode);
+    front.push(if debug {
+        "-g".to_owned()
+    } else {
+        "--gline-tables-only".to_owned()
+    });
+    front.push(format!("-od={}", scratch.display()));
+    let words = link;
+    let link = (!compiles).then(|| {
+        let mut line = words;
+        line.insert(0, OBJECTS.to_owned());
+        line.push(format!("-of={}", output.display()));
+        line
+    });
+    Ok(Call {
+        front,
+        bitcode: None,
+        codegen,
+        debug,
+        output,
+        link,
+        changes: vec![
+            "D is compiled to bitcode by ldc, and optimised by LLVM 22 in place of its own LLVM"
+                .to_owned(),
+        ],
+    })
+}

@@ -1,0 +1,152 @@
+//! Compilers that are called in a way of their own, and write bitcode.
+
+use super::compile::{Tried, print_messages, reason, through_pass};
+use super::inputs::ENV_KEEP_INPUTS;
+use super::{Tool, compiler, front, pass_through, said, store, tool};
+use crate::build::wrapper::job::Job;
+use crate::{components, state};
+use anyhow::{Context, Result};
+use cere_format::language::{Call, OBJECTS, Passed};
+use cere_system::process::supervise::shell_code;
+use cere_toolchain::arguments::{Mode, Parsed};
+use cere_toolchain::unit::CLANG;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+type Parse = fn(&[String], &Path) -> std::result::Result<Call, Passed>;
+
+/// Acts as `tool`, whose arguments `parse` takes apart; `named`: the compiler that the build names by its path.
+pub fn run(by: Tool, given: &[String], named: Option<PathBuf>, parse: Parse) -> Result<u8> {
+    let front_end = match named {
+        Some(named) => named,
+        None => compiler(by.compiler)?,
+    };
+    // `zig cc` and `zig c++` are clang.
+    if let Some(driver) = given.first().and_then(|first| tool(first))
+        && by.compiler == "zig"
+    {
+        return super::drive(driver, given[1..].to_vec(), None);
+    }
+    let store = store()?;
+    let temporary = state::scratch(&store);
+    state::make_directory(&temporary)?;
+    let scratch = tempfile::Builder::new()
+        .prefix("wrap")
+        .tempdir_in(&temporary);
+    let scratch = scratch.with_context(|| format!("cannot write in {}", temporary.display()))?;
+    let call = match parse(given, scratch.path()) {
+        Ok(call) => call,
+        Err(Passed::Other) => return pass_through(&front_end, given),
+        Err(Passed::Cannot(why)) => {
+            said::once(&store, &format!("{} is left as it is: {why}", by.compiler));
+            return pass_through(&front_end, given);
+        }
+    };
+    for change in &call.changes {
+        said::once(&store, change);
+    }
+    let status = pass_through(&front_end, &call.front)?;
+    if status != 0 {
+        return Ok(status);
+    }
+    let job = Job {
+        name: by.compiler,
+        front: true,
+        compiler: front_end,
+        store,
+        directory: std::env::current_dir()?,
+        expanded: given.to_vec(),
+        parsed: Parsed {
+            mode: Mode::Compile,
+            assembly: false,
+            items: Vec::new(),
+            output: Some(call.output.display().to_string()),
+            debug: call.debug,
+            tracks: false,
+            codegen: call.codegen.clone(),
+        },
+    };
+    job.finish(&call, scratch.path())
+}
+
+impl Job {
+    /// Makes the code of a front end's bitcode, and links it.
+    fn finish(&self, call: &Call, scratch: &Path) -> Result<u8> {
+        let bitcode = match &call.bitcode {
+            Some(file) => vec![file.clone()],
+            None => written(scratch)?,
+        };
+        let mut objects = Vec::new();
+        for file in bitcode {
+            let object = match call.link {
+                Some(_) => file.with_extension("o"),
+                None => call.output.clone(),
+            };
+            let status = self.of_bitcode(&file, &object, &call.output, scratch)?;
+            if status != 0 {
+                return Ok(status);
+            }
+            objects.push(object.display().to_string());
+        }
+        let Some(link) = &call.link else {
+            return Ok(0);
+        };
+        let words = link.iter().flat_map(|word| match word == OBJECTS {
+            true => objects.clone(),
+            false => vec![word.clone()],
+        });
+        // The language's own driver knows its libraries, and calls `cc`; clang is one itself.
+        let program = match self.name {
+            "zig" => self.store.wrappers().join("cc"),
+            _ => self.compiler.clone(),
+        };
+        let status = Command::new(&program)
+            .args(words)
+            .env(ENV_KEEP_INPUTS, "1")
+            .status()
+            .with_context(|| format!("cannot run {}", program.display()))?;
+        Ok(shell_code(status))
+    }
+
+    /// Makes `object` of bitcode, for the image or object `output`.
+    fn of_bitcode(&self, file: &Path, object: &Path, output: &Path, scratch: &Path) -> Result<u8> {
+        let plugin = components::find(components::PLUGIN)?;
+        let clang = compiler(CLANG)?;
+        let codegen = &self.parsed.codegen;
+        let mut record = self.record(output)?;
+        let path = scratch.join("command.json");
+        let tried = through_pass(&mut record, &path, || {
+            let line = front::of_bitcode(codegen, Some(&plugin), file, object);
+            self.attempt(&clang, &line, None, Some(&path))
+        })?;
+        let source = file.file_stem().unwrap_or_default().to_string_lossy();
+        match tried {
+            Tried::Done(_) => {
+                self.instrumented_well(&source);
+                self.note_object(object, scratch)?;
+                Ok(0)
+            }
+            Tried::Failed(status, text) => {
+                let line = front::of_bitcode(codegen, None, file, object);
+                let (plain, said) = self.attempt(&clang, &line, None, None)?;
+                print_messages(&said);
+                if plain.success() {
+                    self.not_instrumented(&source, &reason(&text, status));
+                }
+                Ok(shell_code(plain))
+            }
+        }
+    }
+}
+
+/// The bitcode in a directory.
+fn written(directory: &Path) -> Result<Vec<PathBuf>> {
+    let entries = std::fs::read_dir(directory)
+        .with_context(|| format!("cannot read {}", directory.display()))?;
+    let files = entries.flatten().map(|entry| entry.path());
+    let mut files: Vec<_> = files
+        .filter(|path| path.extension().is_some_and(|e| e == "bc"))
+        .collect();
+    files.sort();
+    Ok(files)
+}
