@@ -8,6 +8,16 @@
 
 using namespace llvm;
 
+// A place in the source, as Rust's panics get it: a file's name, its length, line and column.
+bool isLocation(const GlobalVariable &G) {
+  const auto *S = dyn_cast<ConstantStruct>(G.getInitializer());
+  if (!S || !S->getType()->isPacked() || S->getNumOperands() != 2 || !G.getName().starts_with("alloc_"))
+    return false;
+  const auto *Rest = dyn_cast<ArrayType>(S->getType()->getElementType(1));
+  return S->getOperand(0)->getType()->isPointerTy() && Rest && Rest->getNumElements() == 16 &&
+         Rest->getElementType()->isIntegerTy(8);
+}
+
 namespace {
 // A number for what a definition does.
 class Definition {
@@ -69,7 +79,7 @@ void Definition::add(const Constant *C) {
   if (const auto *G = dyn_cast<GlobalVariable>(C);
       G && G->isConstant() && G->hasLocalLinkage() && G->hasDefinitiveInitializer())
     // Literals are numbered.
-    return add(G->getInitializer());
+    return add(isLocation(*G) ? G->getInitializer()->getAggregateElement(0u) : G->getInitializer());
   if (const auto *G = dyn_cast<GlobalValue>(C))
     // Regions are numbered, and so are their probes.
     return add(G->getName().starts_with("cere.") ? StringRef("cere") : G->getName());

@@ -107,6 +107,30 @@ void joinExits(Blocks &Set) {
       Set.insert_range(Ways);
 }
 
+// Whether the block ends in a panic of Rust's that only `Set` leads to.
+bool panics(const BasicBlock &BB, const Blocks &Set) {
+  if (!isa<UnreachableInst>(BB.getTerminator()) || BB.hasAddressTaken() || BB.isEHPad() ||
+      any_of(predecessors(&BB), [&](const BasicBlock *P) { return !Set.contains(const_cast<BasicBlock *>(P)); }))
+    return false;
+  return any_of(BB, [](const Instruction &I) {
+    const auto *C = dyn_cast<CallInst>(&I);
+    const Function *F = C ? C->getCalledFunction() : nullptr;
+    return F && C->doesNotReturn() &&
+           (F->getName().starts_with("_R") || (F->getName().starts_with("_ZN") && F->getName().contains("17h")));
+  });
+}
+
+// Where a loop may panic belongs to it: each bound that is checked would be an exit else, with results of its own.
+void keepPanicsInside(Blocks &Set) {
+  Blocks Panics, Others;
+  for (BasicBlock *BB : Set)
+    for (BasicBlock *Exit : successors(BB))
+      if (!Set.contains(Exit))
+        (panics(*Exit, Set) ? Panics : Others).insert(Exit);
+  if (!Others.empty())
+    Set.insert_range(Panics);
+}
+
 // A value that the loop computes from nothing of its own, computed once more before the loop; null if it is not
 // that simple.
 Value *computedBefore(Value *V, const Blocks &Set, Instruction *Before, unsigned Depth = 0) {
@@ -181,6 +205,18 @@ bool beginsInEachStep(const AllocaInst &Variable, const BasicBlock &At, const Lo
   });
 }
 
+DebugLoc startOf(const Loop &L) {
+  DebugLoc Start = L.getStartLoc();
+  if (Start && Start.getLine())
+    return Start;
+  // Some front ends leave branches without a place.
+  for (const BasicBlock *BB : L.blocks())
+    for (const Instruction &I : *BB)
+      if (const DebugLoc &At = I.getDebugLoc(); At && At.getLine())
+        return At;
+  return Start;
+}
+
 extern "C" {
 
 // Outermost loops of F, by header, in program order. A null location where there is none.
@@ -209,7 +245,7 @@ size_t cere_loops(LLVMValueRef Fn, LLVMBasicBlockRef *Headers, LLVMMetadataRef *
     }
     Loop *L = loopAt(LI, &BB);
     if (L && !L->getParentLoop())
-      Add(&BB, L->getStartLoc());
+      Add(&BB, startOf(*L));
   }
   return Count;
 }
@@ -256,6 +292,7 @@ LLVMValueRef cere_outline(LLVMValueRef Fn, LLVMBasicBlockRef Header, size_t *Inp
   if ((*Reason = stackUse(*L, DT, Tail)))
     return nullptr;
   Set.insert_range(Tail);
+  keepPanicsInside(Set);
   joinExits(Set);
   keepInvariantsOutside(*L, Set);
   copyArgumentLists(F, *L);

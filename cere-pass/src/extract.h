@@ -17,6 +17,9 @@ const char *stackUse(llvm::Loop &L, llvm::DominatorTree &DT, Blocks &Tail);
 // The loop with this header; null if there is none.
 llvm::Loop *loopAt(llvm::LoopInfo &LI, llvm::BasicBlock *Header);
 
+// Where a loop starts in the source; null if nothing in it has a place.
+llvm::DebugLoc startOf(const llvm::Loop &L);
+
 // Whether the instruction asks for its function's frame or return address.
 bool asksForFrame(const llvm::Instruction &I);
 

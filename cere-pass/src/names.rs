@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// Name of a function: demangled without parameters, or the debug information's name with its scopes.
 pub fn function(function: LLVMValueRef) -> String {
     let symbol = ir::name(function);
-    if let Some(name) = rust(&symbol) {
+    if let Some(name) = rust(&symbol).or_else(|| d(&symbol)) {
         return name;
     }
     // SAFETY: the function is live; the shim returns malloc'ed strings or null.
@@ -38,6 +38,33 @@ fn rust(symbol: &str) -> Option<String> {
     }
     let name = rustc_demangle::try_demangle(symbol).ok()?;
     Some(without_generics(&format!("{name:#}")))
+}
+
+/// Name of D's function with its modules and types, without template arguments and parameters.
+fn d(symbol: &str) -> Option<String> {
+    let mut rest = symbol.strip_prefix("_D")?;
+    let mut names = Vec::new();
+    loop {
+        // An instance of a template: its name, then its arguments, which may refer back to anything.
+        let template = rest.strip_prefix("__T");
+        let part = template.unwrap_or(rest);
+        let digits = part.bytes().take_while(u8::is_ascii_digit).count();
+        let length: usize = part[..digits].parse().ok().unwrap_or(0);
+        let name = part
+            .get(digits..digits + length)
+            .filter(|name| !name.is_empty());
+        let Some(name) = name else { break };
+        // Older compilers count the instance's characters.
+        let inside = name
+            .strip_prefix("__T")
+            .and_then(|i| i.get(i.bytes().take_while(u8::is_ascii_digit).count()..));
+        names.push(inside.map_or(name, |i| i.split("Z").next().unwrap_or(i)));
+        rest = &part[digits + length..];
+        if template.is_some() {
+            break;
+        }
+    }
+    (!names.is_empty()).then(|| names.join("."))
 }
 
 /// A path of Rust's without generic arguments, and with a type in place of `<type as trait>`.
@@ -200,7 +227,7 @@ pub fn compiled(module: LLVMModuleRef, directory: &Path) -> Vec<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use super::{rust, without_generics};
+    use super::{d, rust, without_generics};
 
     #[test]
     fn names_of_rust() {
@@ -226,5 +253,21 @@ mod tests {
         );
         assert_eq!(rust("_RNvC6_123foo3bar").as_deref(), Some("123foo::bar"));
         assert_eq!(rust("_ZN4Grid4stepEd"), None);
+    }
+
+    #[test]
+    fn names_of_d() {
+        for (symbol, name) in [
+            ("_D3hot5relaxFKxSQo4GridKSQxQjZv", Some("hot.relax")),
+            (
+                "_D3std6format5write__T14formattedWriteTSQBm5stdio4FileZQCgFNfZk",
+                Some("std.format.write.formattedWrite"),
+            ),
+            ("_Dmain", None),
+            ("_D99x", None),
+            ("main", None),
+        ] {
+            assert_eq!(d(symbol).as_deref(), name, "{symbol}");
+        }
     }
 }

@@ -290,7 +290,7 @@ size_t cere_loops_inside(LLVMValueRef Fn, LLVMBasicBlockRef Header, void *Calls,
     if (const Loop *Inner = loopAt(LI, &BB); Inner && Found.contains(Inner)) {
       if (Count < Room) {
         Headers[Count] = wrap(&BB);
-        Locations[Count] = wrap(static_cast<Metadata *>(Inner->getStartLoc().get()));
+        Locations[Count] = wrap(static_cast<Metadata *>(startOf(*Inner).get()));
       }
       ++Count;
     }

@@ -195,8 +195,18 @@ bool Pairing::sameConstant(const Value *V, const Value *W) {
     // Literals are numbered.
     const auto *X = dyn_cast<GlobalVariable>(G), *Y = dyn_cast<GlobalVariable>(H);
     if (X && Y && X->isConstant() && Y->isConstant() && X->hasLocalLinkage() && X->hasDefinitiveInitializer() &&
-        Y->hasDefinitiveInitializer())
-      return X->getInitializer() == Y->getInitializer();
+        Y->hasDefinitiveInitializer()) {
+      if (X->getInitializer() == Y->getInitializer())
+        return true;
+      if (isLocation(*X) && isLocation(*Y))
+        return sameConstant(X->getInitializer()->getOperand(0), Y->getInitializer()->getOperand(0));
+      // They may name one another in circles.
+      bool Deep = Depth == 16;
+      Depth += !Deep;
+      bool Same = !Deep && sameConstant(X->getInitializer(), Y->getInitializer());
+      Depth -= !Deep;
+      return Same;
+    }
     return G->getName() == H->getName();
   }
   if (A == B)

@@ -18,6 +18,9 @@ unsigned lineOf(const llvm::Instruction *I);
 bool sameDefinition(const llvm::Function &A, const llvm::Function &B);
 bool sameInitialValue(const llvm::GlobalVariable &A, const llvm::GlobalVariable &B);
 
+// Whether the constant is a place in the source, which an edit moves: as Rust's panics get it.
+bool isLocation(const llvm::GlobalVariable &G);
+
 // Whether types are laid out alike: two modules call the same structure otherwise.
 bool sameType(const llvm::Type *A, const llvm::Type *B);
 
@@ -57,6 +60,8 @@ private:
   // Effects behind the region that look alike; phis that some of those feed.
   llvm::SmallVector<std::pair<llvm::Instruction *, llvm::Instruction *>, 16> Alike;
   llvm::SmallSetVector<const llvm::PHINode *, 4> Deferred;
+  // Literals that are within one another.
+  unsigned Depth = 0;
   bool Behind = false, Settled = false;
 
   void pair(const llvm::Value *V, const llvm::Value *W);

@@ -255,8 +255,6 @@ void cere_bitcode(LLVMModuleRef M, void (*Sink)(void *, const char *, size_t), v
 
 // Name of a function with its scopes, no parameters; null if the symbol is not mangled.
 char *cere_demangle(const char *Symbol) {
-  if (StringRef(Symbol).starts_with("_D"))
-    return dlangDemangle(Symbol);
   ItaniumPartialDemangler D;
   if (D.partialDemangle(Symbol) || !D.isFunction())
     return nullptr;
@@ -274,9 +272,10 @@ char *cere_scoped_name(LLVMMetadataRef Subprogram) {
   return copy(Name);
 }
 
-// Where a place in library code stands in the user's: the location that it was inlined at, or the call, if that is the only one, and
-// so on outwards. The function there; null if there is none.
-LLVMValueRef cere_user_place(LLVMValueRef Function, LLVMMetadataRef *Location, bool (*IsLibrary)(const char *, size_t)) {
+// Where a place in library code stands in the user's: the location that it was inlined at, or the call, if that is the
+// only one, and so on outwards. The function there; null if there is none.
+LLVMValueRef cere_user_place(LLVMValueRef Function, LLVMMetadataRef *Location,
+                             bool (*IsLibrary)(const char *, size_t)) {
   auto Library = [&](const DILocation *L) {
     SmallString<128> Path(L->getFilename());
     sys::path::make_absolute(L->getDirectory(), Path);

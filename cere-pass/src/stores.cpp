@@ -140,7 +140,7 @@ void Places::enter(Function &F) {
   Counters = First.CreateAlloca(ArrayType::get(Word, All.size()));
   DenseMap<Loop *, std::pair<unsigned, unsigned>> Numbers;
   for (Loop *L : All) {
-    DebugLoc Line = L->getStartLoc();
+    DebugLoc Line = startOf(*L);
     Numbers[L] = {unsigned(Numbers.size()), Line ? Line.getLine() : 0};
   }
   for (BasicBlock &B : F)

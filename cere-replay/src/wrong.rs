@@ -314,11 +314,9 @@ impl Step {
             loops,
         } = &self.site;
         let place = match line {
-            0 if function.is_empty() => {
-                "the place where the region hands over its results".to_owned()
-            }
-            0 => format!("the function {function}"),
-            line => format!("{file}:{line}"),
+            0 if function.is_empty() => "where the region hands over its results".to_owned(),
+            0 => format!("in the function {function}"),
+            line => format!("at {file}:{line}"),
         };
         let loops = loops.iter().zip(&self.iterations);
         let iterations: Vec<String> = loops

@@ -61,7 +61,7 @@ impl Display for Beside {
             Beside::Ends => "another thread ends",
             Beside::Unknown => "threads run that were not started by pthread_create",
             Beside::Unheld => "the kernel does not hold system calls of other threads",
-            Beside::BlocksFaults => "another thread blocks all signals, faults included",
+            Beside::BlocksFaults => "another thread blocks all signals, faults included (threads of D's collector do: --DRT-gcopt=parallel:0 among the program's arguments starts none)",
             Beside::Call(e) => return e.fmt(f),
             Beside::OwnStack(id) => {
                 return write!(

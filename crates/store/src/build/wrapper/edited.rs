@@ -50,7 +50,10 @@ struct Step {
 
 /// How an edited unit is compiled.
 struct Plan {
+    /// Of the build.
     directory: PathBuf,
+    /// In which the steps run.
+    runs_in: PathBuf,
     steps: Vec<Step>,
 }
 
@@ -88,7 +91,7 @@ pub fn compile(
                 .is_sealed()
                 .then(|| task(unit, edit, scratch, &plugin));
             let confined = task.map(|task| (sandbox, task));
-            let (status, more) = attempt(step, &plan.directory, unit, &path, confined)?;
+            let (status, more) = attempt(step, &plan.runs_in, unit, &path, confined)?;
             said.push_str(&more);
             ended = status;
             if !status.success() {
@@ -146,6 +149,7 @@ fn driven(unit: &Unit, edit: &Edit, scratch: &Path, plugin: &Path, object: &Path
     );
     Ok(Plan {
         directory: job.directory.clone(),
+        runs_in: job.directory,
         steps,
     })
 }
@@ -165,15 +169,30 @@ fn recorded(unit: &Unit, edit: &Edit) -> Result<(Vec<String>, PathBuf)> {
     Ok((given, directory))
 }
 
-/// By rustc, which reads no file in another's place: edited files lie in a copy of the crate's tree, of links.
+/// By rustc, which reads no file in another's place: edited files lie in a copy of the tree, of links.
 fn by_rustc(unit: &Unit, edit: &Edit, scratch: &Path, plugin: &Path) -> Result<Plan> {
     let (mut given, directory) = recorded(unit, edit)?;
-    let root = Rustc::parse(&given).root.unwrap_or_default();
+    let mut runs_in = directory.clone();
     if !edit.replaced.is_empty() {
-        let tree = Tree::of(unit, edit, &scratch.join("tree"))?;
-        let to = tree.path(&directory.join(&root))?;
-        let named = given.iter_mut().filter(|word| **word == root);
-        named.for_each(|word| *word = to.display().to_string());
+        let root = Rustc::parse(&given).root.unwrap_or_default();
+        let source = directory.join(&root);
+        let from = match source.starts_with(&directory) {
+            true => directory.clone(),
+            false => source.parent().unwrap_or(Path::new("/")).to_owned(),
+        };
+        let tree = Tree {
+            from,
+            to: scratch.join("tree"),
+        };
+        tree.link(&tree.from, edit)?;
+        match Path::new(&root).is_relative() && tree.from == directory {
+            true => runs_in.clone_from(&tree.to),
+            false => {
+                let to = tree.path(&source)?.display().to_string();
+                let named = given.iter_mut().filter(|word| **word == root);
+                named.for_each(|word| word.clone_from(&to));
+            }
+        }
         // Where the sources are is part of what they become.
         given.push(format!(
             "--remap-path-prefix={}={}",
@@ -184,15 +203,16 @@ fn by_rustc(unit: &Unit, edit: &Edit, scratch: &Path, plugin: &Path) -> Result<P
     let mut call = Rustc::parse(&given);
     // Nothing beside the object is wanted, and that is not made.
     call.others.retain(|word| !word.starts_with("--emit"));
-    // Debug information stays as it was: rustc keeps variables in memory for it.
     call.directory = Some(scratch.display().to_string());
     call.output = None;
+    // Debug information stays as it was: rustc keeps variables in memory for it.
     let (line, _) = call.whole();
     let mut line = rust::with_pass(&line, plugin);
     line.push("--emit=obj".to_owned());
     let program = front_of(unit, COMPILER)?;
     Ok(Plan {
         directory,
+        runs_in,
         steps: vec![Step { program, line }],
     })
 }
@@ -245,6 +265,7 @@ fn by_own(
         line,
     };
     Ok(Plan {
+        runs_in: directory.clone(),
         directory,
         steps: vec![front_end, clang],
     })
@@ -258,37 +279,28 @@ fn front_of(unit: &Unit, name: &str) -> Result<PathBuf> {
     }
 }
 
-/// A copy of a tree: links to its files, and to others in place of some.
+/// A copy of a tree: links to its files and directories, and to new files in place of some.
 struct Tree {
     from: PathBuf,
     to: PathBuf,
 }
 
 impl Tree {
-    /// Links the unit's own files.
-    fn of(unit: &Unit, edit: &Edit, to: &Path) -> Result<Self> {
-        let of_package = unit
-            .command
-            .variables
-            .get("CARGO_MANIFEST_DIR")
-            .map(PathBuf::from);
-        let beside = unit.source.parent().unwrap_or(Path::new("/")).to_owned();
-        let from = of_package
-            .filter(|p| unit.source.starts_with(p))
-            .unwrap_or(beside);
-        let tree = Self {
-            from,
-            to: to.to_owned(),
-        };
-        let own = unit.sources.iter().map(|source| &source.file);
-        for file in own.filter(|file| file.starts_with(&tree.from)) {
-            let new = edit.replaced.iter().find(|(original, _)| original == file);
-            let (path, target) = (tree.path(file)?, new.map_or(file, |(_, new)| new));
-            state::make_directory(path.parent().unwrap_or(Path::new("/")))?;
-            std::os::unix::fs::symlink(target, &path)
-                .with_context(|| format!("cannot create {}", path.display()))?;
+    /// Links what is in `directory`, of the tree; directories that lead to replaced files are made anew.
+    fn link(&self, directory: &Path, edit: &Edit) -> Result<()> {
+        state::make_directory(&self.path(directory)?)?;
+        let entries = std::fs::read_dir(directory)
+            .with_context(|| format!("cannot read {}", directory.display()))?;
+        for entry in entries.flatten() {
+            let own = entry.path();
+            let mut replaced = edit.replaced.iter();
+            match replaced.find(|(original, _)| original.starts_with(&own)) {
+                Some((original, new)) if *original == own => link(new, &self.path(&own)?)?,
+                Some(_) => self.link(&own, edit)?,
+                None => link(&own, &self.path(&own)?)?,
+            }
         }
-        Ok(tree)
+        Ok(())
     }
 
     fn path(&self, file: &Path) -> Result<PathBuf> {
@@ -301,6 +313,11 @@ impl Tree {
         })?;
         Ok(self.to.join(below))
     }
+}
+
+fn link(target: &Path, path: &Path) -> Result<()> {
+    std::os::unix::fs::symlink(target, path)
+        .with_context(|| format!("cannot create {}", path.display()))
 }
 
 fn job(unit: &Unit, edit: &Edit, scratch: &Path) -> Result<Job> {

@@ -11,9 +11,16 @@ pub const ENV_KEEP_INPUTS: &str = "CERE_KEEP_INPUTS";
 /// The ends of objects that rustc removes, of parts of crates.
 const PARTS: &str = ".rcgu.o";
 
-/// The arguments of a link to `output`, with copies in place of the inputs that do not stay.
-pub fn kept(store: &Store, arguments: &[String], output: &Path) -> Result<Vec<String>> {
-    if std::env::var_os(ENV_KEEP_INPUTS).is_none() {
+/// The arguments of a link to `output`, with copies in place of the inputs that do not stay, and of the objects that were `made` of
+/// others, each after what it was made of.
+pub fn kept(
+    store: &Store,
+    arguments: &[String],
+    output: &Path,
+    made: &[(&str, &Path)],
+) -> Result<Vec<String>> {
+    let all = std::env::var_os(ENV_KEEP_INPUTS).is_some();
+    if !all && made.is_empty() {
         return Ok(arguments.to_vec());
     }
     let directory = store.inputs(&state::hash(&output.display().to_string()));
@@ -24,13 +31,16 @@ pub fn kept(store: &Store, arguments: &[String], output: &Path) -> Result<Vec<St
             Some((option, file)) if word.starts_with('-') => (Some(option), file),
             _ => (None, word.as_str()),
         };
-        if !(is_temporary(store, file) || file.ends_with(PARTS)) || !Path::new(file).is_file() {
+        let object = made.iter().find(|(of, _)| *of == file);
+        let file = object.map_or(Path::new(file), |(_, object)| object);
+        let stays = !(all && is_temporary(store, file)) && object.is_none();
+        if stays || !file.is_file() {
             return Ok(word.clone());
         }
         state::make_directory(&directory)?;
-        let to = free(&directory, Path::new(file));
+        let to = free(&directory, file);
         std::fs::copy(file, &to)
-            .with_context(|| format!("cannot copy {file} to {}", to.display()))?;
+            .with_context(|| format!("cannot copy {} to {}", file.display(), to.display()))?;
         Ok(match option {
             Some(option) => format!("{option}={}", to.display()),
             None => to.display().to_string(),
@@ -39,9 +49,10 @@ pub fn kept(store: &Store, arguments: &[String], output: &Path) -> Result<Vec<St
     arguments.iter().map(copy).collect()
 }
 
-fn is_temporary(store: &Store, file: &str) -> bool {
-    let file = Path::new(file);
-    file.starts_with(std::env::temp_dir()) || file.starts_with(state::scratch(store))
+/// Whether a compiler removes the file after the link.
+fn is_temporary(store: &Store, file: &Path) -> bool {
+    let part = file.to_str().is_some_and(|name| name.ends_with(PARTS));
+    part || file.starts_with(std::env::temp_dir()) || file.starts_with(state::scratch(store))
 }
 
 /// A name in `directory` after that of `file` that nothing has.

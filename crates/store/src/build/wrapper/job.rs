@@ -254,6 +254,7 @@ impl Job {
             line.push("-Qunused-arguments".into());
         }
         let mut objects = objects.iter();
+        let mut made = Vec::new();
         let mut strips = false;
         for item in &self.parsed.items {
             match item {
@@ -261,7 +262,9 @@ impl Job {
                     line.extend(objects.next().map(|o| o.display().to_string()));
                 }
                 Item::Other(path) if is_bitcode(path) => {
-                    line.extend(objects.next().map(|o| o.display().to_string()));
+                    let object = objects.next();
+                    made.extend(object.map(|object| (path.as_str(), object.as_path())));
+                    line.extend(object.map(|o| o.display().to_string()));
                 }
                 Item::Other(path) => line.push(path.clone()),
                 Item::Option(words) => {
@@ -288,7 +291,7 @@ impl Job {
                 directory: self.directory.clone(),
                 compiler: self.name.into(),
                 front: self.front.then(|| self.compiler.clone()),
-                arguments: inputs::kept(&self.store, &self.expanded, &output)?,
+                arguments: inputs::kept(&self.store, &self.expanded, &output, &made)?,
                 output: output.clone(),
             };
             let name = state::hash(&output.display().to_string());
