@@ -11,6 +11,7 @@ use cere_format::profile_raw::{
 };
 use cere_format::store::Store;
 use cere_store::build::image::{Image, Program};
+use cere_store::build::virtual_machine;
 use cere_store::commands;
 use cere_store::names::{Names, named};
 use cere_store::processes::Processes;
@@ -203,6 +204,10 @@ fn no_profile(run: &Run, code: u8, left: usize) -> String {
                 .rank
                 .as_ref()
                 .map_or(String::new(), |rank| format!(", rank {rank}"))
+        ),
+        _ if virtual_machine::advice(name).is_some() => format!(
+            "{name} ended with status {code} without a profile: {}",
+            virtual_machine::advice(name).unwrap_or_default()
         ),
         _ if run.program.is_direct() => format!(
             "{name} ended with status {code} without a profile: it loaded no code that `cere instrument` built, or the preload library could not enter it (see its messages above)"

@@ -15,6 +15,7 @@ use cere_store::{components, state};
 use cere_system::console::{note, print, warning};
 use cere_system::process::supervise;
 use cere_system::process::supervise::shell_code;
+use cere_toolchain::unit::FLANG;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -56,6 +57,10 @@ pub struct Options {
     /// are its own; the optimiser and the code generator are clang 22's
     #[arg(long, value_name = "CLANG")]
     compiler: Option<String>,
+    /// Make modules of Fortran from the sources in this directory, for builds that use modules which gfortran compiled (may be given
+    /// several times; kept in the store). The module mpi is made without it
+    #[arg(long, value_name = "DIR")]
+    module_source: Vec<PathBuf>,
     /// Kill the build after this many seconds
     #[arg(long, value_name = "S", value_parser = options::seconds)]
     timeout: Option<f64>,
@@ -77,6 +82,9 @@ pub fn run(options: &Options) -> Result<u8> {
     place_wrappers(&store.wrappers())?;
     let _ = std::fs::remove_dir_all(store.failures());
     said::begin(&store)?;
+    if !options.module_source.is_empty() {
+        wrapper::modules::make(&store, &wrapper::compiler(FLANG)?, &options.module_source)?;
+    }
     let started = file_system_time(&store)?;
     let split = Split::before_build(&store, &options.split)?;
     let functions = Functions::before_build(&store, &options.functions)?;

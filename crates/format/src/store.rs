@@ -51,6 +51,10 @@ impl Store {
     pub fn links(&self) -> PathBuf {
         self.root.join("links")
     }
+    /// Modules of Fortran that were made for flang.
+    pub fn modules(&self) -> PathBuf {
+        self.root.join("modules")
+    }
     /// Copies of a link's inputs that the build removes; `link` is the name of its record.
     pub fn inputs(&self, link: &str) -> PathBuf {
         self.root.join("inputs").join(link)

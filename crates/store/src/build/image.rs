@@ -1,7 +1,7 @@
 //! A program's file: where it is, whether it was instrumented, and by which build.
 
 use crate::build::plain::{self, Plain};
-use crate::build::units;
+use crate::build::{units, virtual_machine};
 use crate::state;
 use anyhow::{Context, Result, anyhow, bail};
 use cere_format::build::{LinkCommand, Unit};
@@ -257,6 +257,10 @@ fn check(path: &Path, bytes: &[u8], store: &Store) -> Result<()> {
         );
     }
     let ids = units_of(bytes)?;
+    let advice = virtual_machine::advice(&path.to_string_lossy());
+    if let Some(advice) = advice.filter(|_| ids.is_empty() && libraries(store).next().is_none()) {
+        bail!("{shown} is not instrumented: {advice}");
+    }
     if ids.is_empty() && libraries(store).next().is_none() {
         bail!(
             "{shown} is not instrumented: build it again with `cere instrument -- <build command>`"

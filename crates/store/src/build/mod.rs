@@ -10,6 +10,7 @@
 //! | [`functions`] | functions that become regions as a whole |
 //! | [`again`] | compiling and linking again what lacks such choices |
 //! | [`start`] | starting a program as its command does: by itself, or by a launcher |
+//! | [`virtual_machine`] | programs whose code no compiler of a build makes |
 //! | [`made`] | what a build left beside its units |
 
 pub mod again;
@@ -20,4 +21,5 @@ pub mod plain;
 pub mod split;
 pub mod start;
 pub mod units;
+pub mod virtual_machine;
 pub mod wrapper;

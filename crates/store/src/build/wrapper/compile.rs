@@ -1,7 +1,7 @@
 //! Compiles one source with the pass.
 
 use super::job::Job;
-use super::{ENV_ALL_LOOPS, Failure, compiler, front};
+use super::{ENV_ALL_LOOPS, Failure, compiler, front, modules};
 use crate::{components, state};
 use anyhow::{Context, Result};
 use cere_format::build::{BUILD_VERSION, CompileCommand, ENV_COMMAND, ENV_HEADERS, SkippedLoop};
@@ -63,6 +63,8 @@ impl Job {
                 print_messages(&plain_text);
                 if plain.success() {
                     self.not_instrumented(source, &reason(&text, status));
+                } else if let Some(advice) = modules::advice(&plain_text, &self.parsed) {
+                    warning!("{advice}");
                 }
                 Ok(shell_code(plain))
             }

@@ -3,7 +3,7 @@
 
 use super::compile::{Tried, through_pass};
 use super::job::Job;
-use super::{compiler, drivers, front, rust};
+use super::{compiler, drivers, front, modules, rust};
 use crate::{components, state};
 use anyhow::{Context, Result, bail};
 use cere_format::build::{
@@ -333,13 +333,17 @@ fn job(unit: &Unit, edit: &Edit, scratch: &Path) -> Result<Job> {
     })?;
     let file = front_of(unit, name)?;
     let adapted = gcc::adapt(&given, &file, language)?;
+    let mut parsed = arguments::parse(&adapted.arguments, language);
+    if language == Language::Fortran {
+        modules::prefer(&Store::new(&command.store), &file, &mut parsed)?;
+    }
     Ok(Job {
         name,
         front: command.front.is_some(),
         compiler: file,
         store: Store::new(scratch.join("store")),
         directory,
-        parsed: arguments::parse(&adapted.arguments, language),
+        parsed,
         expanded: given,
     })
 }

@@ -8,6 +8,7 @@ pub mod edited;
 pub mod front;
 mod inputs;
 mod job;
+pub mod modules;
 mod object;
 mod own;
 mod rust;
@@ -249,7 +250,12 @@ fn drive(tool: Tool, given: Vec<String>, named: Option<PathBuf>) -> Result<u8> {
             Err(_) => warning!("{warning}"),
         }
     }
-    let parsed = arguments::parse(&adapted.arguments, tool.language);
+    let mut parsed = arguments::parse(&adapted.arguments, tool.language);
+    if tool.language == Language::Fortran
+        && let Ok(store) = &store
+    {
+        modules::prefer(store, &compiler, &mut parsed)?;
+    }
     if parsed.mode == Mode::PassThrough {
         return pass_through(&compiler, &adapted.arguments);
     }
