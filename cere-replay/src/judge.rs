@@ -1,6 +1,6 @@
 //! Whether what differs is rounding.
 
-use crate::{Built, Code, Options, Replay, ReplayError, objects, plan, run};
+use crate::{Built, Code, Options, Replay, ReplayError, objects, plan, run, unset};
 use cere_format::package::Manifest;
 use cere_format::replay::{Comparison, Repetitions, Warmup};
 use std::path::Path;
@@ -38,6 +38,7 @@ pub fn judge(
     options: &Options,
 ) -> Result<(), ReplayError> {
     judge_rounding(package, manifest, built, replay, options)?;
+    unset::judge(package, manifest, built, replay, options)?;
     run::has_enough(replay)
 }
 

@@ -21,6 +21,7 @@
 //! | [`place`] | the files of a replay that runs |
 //! | [`run`] | what the outcome means |
 //! | [`judge`] | whether what differs is rounding |
+//! | `unset` | whether what differs was never set |
 //! | [`names`] | names of C++ functions in the source's terms |
 //! | [`code`] | whether the machine code is the one that ran in vivo |
 //! | [`unread`] | what code that nobody has read may not hold |
@@ -54,6 +55,7 @@ pub mod run;
 mod settings;
 mod survival;
 pub mod unread;
+mod unset;
 pub mod wrong;
 
 pub use cere_format::verdict::Tolerance;

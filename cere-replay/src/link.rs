@@ -21,6 +21,11 @@ const LOADER: &str = "/lib64/ld-linux-x86-64.so.2";
 /// thread-local block, in the glue, last.
 const FIRST: &str = ".globl _start\n.section .note.GNU-stack,\"\",@progbits\n";
 
+/// How far from its place an executable is put that is to lie elsewhere, and bytes of code before its own: no byte of an address in
+/// its code is then the same, but for those that are the same for all code near the captured image.
+const FAR: u64 = 0x0333_0000;
+const BEFORE: u64 = 0x15a30;
+
 /// A base for an executable of `size` bytes, all of it within reach of the captured image.
 pub fn base(manifest: &Manifest, size: u64) -> Result<u64, ReplayError> {
     let (start, end) = manifest.image.range;
@@ -277,7 +282,11 @@ pub fn link(
     for object in objects {
         parts = parts.saturating_add(loaded_size(object)?);
     }
-    let base = base(manifest, parts.saturating_add(parts / 8 + BESIDE))?;
+    let size = parts.saturating_add(parts / 8 + BESIDE);
+    let base = match options.elsewhere {
+        true => base(manifest, size.saturating_add(FAR))? + FAR,
+        false => base(manifest, size)?,
+    };
     let other = options.settings.team.runtime.as_deref();
     let names: Vec<String> = objects.iter().map(|o| o.display().to_string()).collect();
     let key = hash(&[
@@ -303,7 +312,14 @@ pub fn link(
     }
     let make = |made: &Path| {
         let files = Files {
-            first: first(options)?,
+            first: match options.elsewhere {
+                true => assembled(
+                    options,
+                    "first",
+                    &format!("{FIRST}.section .text.before, \"axR\", @progbits\n.skip {BEFORE}\n"),
+                )?,
+                false => first(options)?,
+            },
             runtime: runtime.to_owned(),
             objects: objects.iter().map(|o| o.to_path_buf()).collect(),
             glue: assembled(options, "glue", &glue.text)?,

@@ -3,7 +3,7 @@
 use crate::{Options, ReplayError};
 use cere_format::machine;
 use cere_format::package::Manifest;
-use cere_format::replay::{REPLAY_VERSION, ReplayPlan, Warmup};
+use cere_format::replay::{REPLAY_VERSION, ReplayPlan, Unset, Warmup};
 use std::path::PathBuf;
 
 /// The warm-up that a replay of this package uses with a team of so many threads (none: as when it was captured), and a
@@ -82,6 +82,7 @@ pub fn plan(
         sealed: options.settings.sandbox.is_sealed(),
         count: None,
         counters: Vec::new(),
+        unset: Unset::default(),
         untrained: false,
         report: false,
     }

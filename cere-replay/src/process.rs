@@ -5,7 +5,7 @@ use crate::limit::{self, Limit};
 use crate::place::{Place, read};
 use crate::{Options, ReplayError};
 use cere_format::package::Manifest;
-use cere_format::replay::{ENV_PLAN, ReplayOutcome, ReplayPlan};
+use cere_format::replay::{ENV_PLAN, ReplayOutcome, ReplayPlan, Unset};
 use cere_format::untrusted;
 use cere_sandbox::{Kind, Task, ended_by};
 use cere_system::process::wait;
@@ -40,13 +40,15 @@ pub enum Watch {
     Counters(Opening),
     /// Code that reports where its stores are; the words whose stores are kept.
     Stores(Vec<u64>),
+    /// What is found out, or known, of bytes that nobody set.
+    Unset(Unset),
 }
 
 impl Watch {
     /// What the executable inherits.
     fn descriptors(&self) -> Vec<RawFd> {
         match self {
-            Self::Clock | Self::Stores(_) => Vec::new(),
+            Self::Clock | Self::Stores(_) | Self::Unset(_) => Vec::new(),
             Self::Stream(stream) => vec![stream.as_raw_fd()],
             Self::Counters(counters) => counters.descriptors(),
         }
@@ -252,6 +254,7 @@ pub fn outcome(
     match &watch {
         Watch::Clock => {}
         Watch::Stores(words) => plan.stores = Some(words.clone()),
+        Watch::Unset(unset) => plan.unset = unset.clone(),
         Watch::Stream(stream) => plan.count = Some(stream.as_raw_fd()),
         Watch::Counters(counters) => plan.counters = counters.sets(),
     }
@@ -270,7 +273,7 @@ pub fn outcome(
     let opened = match watch {
         Watch::Counters(opening) => Some(opening.opened().map_err(counters)?),
         // The reader sees the end of the stream when the replay ends.
-        Watch::Stream(_) | Watch::Clock | Watch::Stores(_) => None,
+        Watch::Stream(_) | Watch::Clock | Watch::Stores(_) | Watch::Unset(_) => None,
     };
     let status = wait::within(&mut child, limit.time).map_err(io("wait for", executable))?;
     let Some(status) = status else {

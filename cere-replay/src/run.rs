@@ -6,7 +6,9 @@ use crate::process::Watch;
 use crate::survival::survival;
 use crate::{Built, Options, Replay, ReplayError, names, operand, plan, process};
 use cere_format::package::{CapturedFunction, Manifest, OfThread};
-use cere_format::replay::{CONFIDENCE, Comparison, ReplayOutcome, Stores, Verdict, Warmup, lacks};
+use cere_format::replay::{
+    CONFIDENCE, Comparison, Differing, ReplayOutcome, Stores, Unset, Verdict, Warmup, lacks,
+};
 use cere_format::verdict::{errors, verdict, with_questions};
 use cere_system::console::print;
 use std::os::fd::OwnedFd;
@@ -81,8 +83,7 @@ pub fn run(
     built: &Built,
     options: &Options,
 ) -> Result<Replay, ReplayError> {
-    let watched = watched(package, manifest, built, Watch::Clock, options)?;
-    Ok(watched.0)
+    Ok(watched(package, manifest, built, Watch::Clock, options)?.replay)
 }
 
 /// Runs `built`, whose code is counted and writes to `stream`.
@@ -93,8 +94,7 @@ pub fn run_counted(
     stream: OwnedFd,
     options: &Options,
 ) -> Result<Replay, ReplayError> {
-    let watched = watched(package, manifest, built, Watch::Stream(stream), options)?;
-    Ok(watched.0)
+    Ok(watched(package, manifest, built, Watch::Stream(stream), options)?.replay)
 }
 
 /// Runs `built`, whose code reports where its stores are: those to `words`, or which words end wrong if there are none.
@@ -106,8 +106,21 @@ pub fn run_traced(
     options: &Options,
 ) -> Result<(Replay, Stores), ReplayError> {
     let watch = Watch::Stores(words.to_vec());
-    let (replay, _, stores) = watched(package, manifest, built, watch, options)?;
-    Ok((replay, stores.unwrap_or_default()))
+    let watched = watched(package, manifest, built, watch, options)?;
+    Ok((watched.replay, watched.stores.unwrap_or_default()))
+}
+
+/// Runs `built` to find out which bytes nobody set, or without comparing those; the words that differ, if they are asked for and not
+/// too many.
+pub fn run_unset(
+    package: &Path,
+    manifest: &Manifest,
+    built: &Built,
+    unset: Unset,
+    options: &Options,
+) -> Result<(Replay, Option<Vec<Differing>>), ReplayError> {
+    let watched = watched(package, manifest, built, Watch::Unset(unset), options)?;
+    Ok((watched.replay, watched.differing))
 }
 
 /// Runs `built` while the kernel counts `events`.
@@ -123,7 +136,7 @@ pub fn run_measured(
         source,
     })?;
     let watched = watched(package, manifest, built, Watch::Counters(opening), options)?;
-    Ok((watched.0, watched.1))
+    Ok((watched.replay, watched.measured))
 }
 
 /// What the time in vivo is of a codelet of a thread that is not the program's first one.
@@ -144,6 +157,14 @@ fn over_threads(manifest: &Manifest) -> Option<String> {
     Some(format!("captured in thread {number}{times}"))
 }
 
+/// What a run shows.
+struct Watched {
+    replay: Replay,
+    measured: Measured,
+    stores: Option<Stores>,
+    differing: Option<Vec<Differing>>,
+}
+
 /// Runs `built`, watched by `watch`.
 fn watched(
     package: &Path,
@@ -151,7 +172,7 @@ fn watched(
     built: &Built,
     watch: Watch,
     options: &Options,
-) -> Result<(Replay, Measured, Option<Stores>), ReplayError> {
+) -> Result<Watched, ReplayError> {
     let settings = &options.settings;
     let (mut warmup, note) = plan::warmup(manifest, settings.warmup, settings.team.threads)?;
     let absolute = std::path::absolute(package).unwrap_or_else(|_| package.to_owned());
@@ -234,7 +255,12 @@ fn watched(
         invocations: outcome.measured,
         readings,
     };
-    Ok((replay, measured, outcome.stores))
+    Ok(Watched {
+        replay,
+        measured,
+        stores: outcome.stores,
+        differing: outcome.differing,
+    })
 }
 
 /// Functions that may have run as captured machine code, as people write their names.

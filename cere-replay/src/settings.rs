@@ -65,6 +65,8 @@ pub struct Options {
     pub runtime: PathBuf,
     /// Keep the captured state between replays of one package; none: each replay restores it.
     pub keepers: Option<Arc<Keepers>>,
+    /// Whether the code lies elsewhere than it would: what a result has of its addresses shows.
+    pub elsewhere: bool,
     /// Hears why something takes long.
     pub events: Events,
 }

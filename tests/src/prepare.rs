@@ -83,6 +83,7 @@ pub fn options(directory: &Path, repetitions: u32, sandbox: Sandbox) -> Result<O
         runtime: built().join("libcere_runtime.a"),
         edited: Vec::new(),
         keepers: None,
+        elsewhere: false,
         events: cere_system::events::Events::ignored(),
     })
 }

@@ -6,7 +6,7 @@ use crate::output::Printed;
 use crate::pages::{PAGE, Page, Pages, memory};
 use crate::thread::Block;
 use crate::typed::{self, Kind};
-use crate::{code, space, stores};
+use crate::{code, space, stores, unset};
 use cere_format::capture::{PAGE_CODE, PAGE_FOREIGN, PAGE_STACK, PAGE_WRITTEN};
 use cere_format::package::{Manifest, Mask, Variable};
 use cere_format::replay::{Comparison, Difference, LeftOut, left_out};
@@ -320,6 +320,9 @@ impl Allowed<'_> {
         if let Some(reason) = masks().find(|reason| left_out::harmless(reason)) {
             return Some(reason);
         }
+        if unset::is(address, in_vivo, in_vitro) {
+            return Some(left_out::UNSET);
+        }
         let start = self.exception.saturating_sub(BEFORE_EXCEPTION);
         // The probe's own frame, in which it holds the exception while it says that the region is left.
         let probe = manifest.entry.stack_pointer..manifest.entry.arguments;
@@ -468,6 +471,7 @@ fn page_at_exit(
         let Some(reason) = allowed.excuse(manifest, address, a, b) else {
             // For the first one alone: it takes a look at all variables.
             let first = comparison.first.is_empty();
+            unset::differs(address, a, b, |value| allowed.origins.recompiled(value));
             word(comparison, address, a, b, || match first {
                 true => place_and_lead(manifest, pages, address),
                 false => place(manifest, address),

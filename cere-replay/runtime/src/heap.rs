@@ -2,7 +2,7 @@
 //! the captured addresses, and pointers of captured memory are never handed to a fresh allocator.
 
 use crate::pages::Pages;
-use crate::{space, text};
+use crate::{space, text, unset};
 use cere_inside::heap::Heap;
 use libc::{c_int, c_void, size_t};
 use std::cell::Cell;
@@ -212,76 +212,9 @@ fn usable(head: u64) -> usize {
     size.saturating_sub(if head & 2 != 0 { 16 } else { 8 })
 }
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn malloc(size: size_t) -> *mut c_void {
-    // SAFETY: takes no pointers.
-    unsafe { memalign(16, size) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn calloc(count: size_t, size: size_t) -> *mut c_void {
-    // SAFETY: takes no pointers.
-    unsafe {
-        let Some(mut heap) = region() else {
-            space::hold_break();
-            return __libc_calloc(count, size);
-        };
-        let size = count.checked_mul(size);
-        given(size.map_or(null_mut(), |size| heap.allocate_zeroed(size)))
-    }
-}
-
-/// Inside, blocks of the region heap go back to it; other captured memory stays as it is.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn free(old: *mut c_void) {
-    if old.is_null() {
-        return;
-    }
-    // SAFETY: `old` is what this allocator gave or captured memory, as C demands of the region.
-    unsafe {
-        match region() {
-            Some(mut heap) if heap.contains(old as *const u8) => heap.free(old as *mut u8),
-            Some(_) if space::reserved(old as u64) => note_freed(old as usize),
-            None if space::reserved(old as u64) => {}
-            _ => __libc_free(old),
-        }
-    }
-}
-
-/// Inside, a block that does not fit its place any more moves to the region heap.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn realloc(old: *mut c_void, size: size_t) -> *mut c_void {
-    // SAFETY: `old` is null, what this allocator gave or captured memory, as C demands of the region.
-    unsafe {
-        if old.is_null() {
-            return malloc(size);
-        }
-        if !space::reserved(old as u64) {
-            return __libc_realloc(old, size);
-        }
-        if size == 0 {
-            free(old);
-            return null_mut();
-        }
-        let usable = captured_size(old);
-        let stays = region().is_some_and(|h| h.contains(old as *const u8));
-        if stays && cere_inside::heap::stays(usable, size) {
-            return old;
-        }
-        let new = malloc(size);
-        if !new.is_null() {
-            let bytes = size.min(usable);
-            std::ptr::copy_nonoverlapping(old as *const u8, new as *mut u8, bytes);
-            free(old);
-        }
-        new
-    }
-}
-
-cere_inside::derived_allocators! {}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn memalign(align: size_t, size: size_t) -> *mut c_void {
+/// A block of the region heap, or outside the region of the C library's.
+#[inline(never)]
+fn block(align: size_t, size: size_t) -> *mut c_void {
     let Some(mut heap) = region() else {
         space::hold_break();
         // SAFETY: takes no pointers.
@@ -295,6 +228,109 @@ unsafe extern "C" fn memalign(align: size_t, size: size_t) -> *mut c_void {
     };
     given(heap.allocate(size, align.next_power_of_two()))
 }
+
+#[inline(never)]
+fn zeroed(count: size_t, size: size_t) -> *mut c_void {
+    let Some(mut heap) = region() else {
+        space::hold_break();
+        // SAFETY: takes no pointers.
+        return unsafe { __libc_calloc(count, size) };
+    };
+    let size = count.checked_mul(size);
+    given(size.map_or(null_mut(), |size| heap.allocate_zeroed(size)))
+}
+
+/// Inside, blocks of the region heap go back to it; other captured memory stays as it is.
+///
+/// # Safety
+/// `old` is what this allocator gave or captured memory.
+#[inline(never)]
+unsafe fn give_back(old: *mut c_void) {
+    // SAFETY: by the contract.
+    unsafe {
+        match region() {
+            Some(mut heap) if heap.contains(old as *const u8) => heap.free(old as *mut u8),
+            Some(_) if space::reserved(old as u64) => note_freed(old as usize),
+            None if space::reserved(old as u64) => {}
+            _ => __libc_free(old),
+        }
+    }
+}
+
+/// Inside, a block that does not fit its place any more moves to the region heap.
+///
+/// # Safety
+/// `old` is null, what this allocator gave or captured memory.
+#[inline(never)]
+unsafe fn resized(old: *mut c_void, size: size_t) -> *mut c_void {
+    // SAFETY: by the contract.
+    unsafe {
+        if old.is_null() {
+            return block(16, size);
+        }
+        if !space::reserved(old as u64) {
+            return __libc_realloc(old, size);
+        }
+        if size == 0 {
+            give_back(old);
+            return null_mut();
+        }
+        let usable = captured_size(old);
+        let stays = region().is_some_and(|h| h.contains(old as *const u8));
+        if stays && cere_inside::heap::stays(usable, size) {
+            return old;
+        }
+        let new = block(16, size);
+        if !new.is_null() {
+            let bytes = size.min(usable);
+            std::ptr::copy_nonoverlapping(old as *const u8, new as *mut u8, bytes);
+            give_back(old);
+        }
+        new
+    }
+}
+
+// The functions themselves leave nothing on the stack but what their callers had in registers.
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn malloc(size: size_t) -> *mut c_void {
+    let made = block(16, size);
+    unset::leave_frames();
+    made
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn calloc(count: size_t, size: size_t) -> *mut c_void {
+    let made = zeroed(count, size);
+    unset::leave_frames();
+    made
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn free(old: *mut c_void) {
+    if !old.is_null() {
+        // SAFETY: as C demands of the region.
+        unsafe { give_back(old) };
+        unset::leave_frames();
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn realloc(old: *mut c_void, size: size_t) -> *mut c_void {
+    // SAFETY: as C demands of the region.
+    let made = unsafe { resized(old, size) };
+    unset::leave_frames();
+    made
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn memalign(align: size_t, size: size_t) -> *mut c_void {
+    let made = block(align, size);
+    unset::leave_frames();
+    made
+}
+
+cere_inside::derived_allocators! {}
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn aligned_alloc(align: size_t, size: size_t) -> *mut c_void {

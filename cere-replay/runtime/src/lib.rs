@@ -91,5 +91,6 @@ mod thread;
 mod trace;
 mod trampoline;
 mod typed;
+mod unset;
 mod unwind;
 mod warm;

@@ -24,7 +24,9 @@ use crate::team::Team;
 use crate::thread::{Block, Files};
 use crate::trampoline::{EXCEPTION, end_exception};
 use crate::warm::{Needs, Warm};
-use crate::{fault, guard, heap, lost, mapping, mpi, report, stores, text, trace, typed, unwind};
+use crate::{
+    fault, guard, heap, lost, mapping, mpi, report, stores, text, trace, typed, unset, unwind,
+};
 use cere_format::capture::{OpenMpLock, PAGE_FOREIGN};
 use cere_format::package::{
     MEMBER_ANSWERS, MEMBER_EXIT, MEMBER_MPI, MEMBER_TLS_ENTRY, MEMBER_TLS_EXIT, MEMBER_TLS_START,
@@ -313,6 +315,7 @@ pub fn run() -> Result<i32, Error> {
         };
         repeated.measure(untimed.0, before)?;
     }
+    outcome.differing = unset::told();
     outcome.stores = plan.stores.as_ref().and_then(|_| stores::told());
     outcome.lacking = lost::used_names();
     let text = serde_json::to_vec(&outcome).map_err(Error::json("the outcome"))?;
@@ -482,6 +485,7 @@ fn outcome(clock_cost: u64, notes: Vec<String>) -> ReplayOutcome {
         lacking: Vec::new(),
         measured: 0,
         placed: Vec::new(),
+        differing: None,
         stores: None,
     }
 }
@@ -496,6 +500,8 @@ fn first_run(
 ) -> Result<(Timed, bool), Error> {
     let stage = compared.stage;
     stage.put_back(state);
+    unset::begin(&plan.unset);
+    unset::fill_stack(stage.manifest);
     lost::close(compared.pages);
     if let Some(guard) = &plan.guard {
         guard::install(guard)?;

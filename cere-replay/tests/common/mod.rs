@@ -281,6 +281,7 @@ pub fn options(directory: &Path) -> Options {
         runtime: runtime(),
         edited: Vec::new(),
         keepers: None,
+        elsewhere: false,
         events: Events::ignored(),
     }
 }

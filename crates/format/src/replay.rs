@@ -104,6 +104,9 @@ pub struct ReplayPlan {
     /// found out which words end wrong.
     #[serde(default)]
     pub stores: Option<Vec<u64>>,
+    /// What the region copies without having set it, to be found out or known.
+    #[serde(default)]
+    pub unset: Unset,
     /// Leave out the untimed repetitions behind the first one, in which the processor learns a short region, and runs that share a
     /// reading of the clock: for simulators.
     #[serde(default)]
@@ -111,6 +114,35 @@ pub struct ReplayPlan {
     /// Print times and verdict, and end with status 1 unless the result is exact.
     #[serde(default)]
     pub report: bool,
+}
+
+/// A word that differs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Differing {
+    /// Its address.
+    pub address: u64,
+    /// What it held in vivo.
+    pub in_vivo: u64,
+    /// What it holds here.
+    pub in_vitro: u64,
+    /// Whether that is an address in this replay's code, but for its lowest bytes.
+    pub code: bool,
+}
+
+/// Words that an outcome lists at most.
+pub const MOST_DIFFERING: usize = 1 << 20;
+
+/// Bytes that a program copies though nobody has set them, such as those behind the tag of an enumeration of Rust's: they hold what
+/// lay on the stack before, which depends on where code is and on what allocators leave there.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unset {
+    /// Fill the stack below the region, and what the allocator leaves there, with this byte: what differs by it comes from there. The
+    /// outcome then lists [`ReplayOutcome::differing`].
+    #[serde(default)]
+    pub fill: Option<u8>,
+    /// Words with such bytes, by rising address, and a bit for each: differences in those do not count.
+    #[serde(default)]
+    pub words: Vec<(u64, u8)>,
 }
 
 /// Descriptors of counters of the kernel (`perf_event_open`) that are disabled and count all threads of the process.
@@ -327,6 +359,10 @@ pub struct ReplayOutcome {
     /// Bytes that were put into the state of each of [`ReplayPlan::operands`].
     #[serde(default)]
     pub placed: Vec<u64>,
+    /// What [`Unset::fill`] asks for: the words that differ; none if there are more than
+    /// [`MOST_DIFFERING`].
+    #[serde(default)]
+    pub differing: Option<Vec<Differing>>,
     /// What [`ReplayPlan::stores`] asks for.
     #[serde(default)]
     pub stores: Option<Stores>,
@@ -462,6 +498,8 @@ pub mod left_out {
     /// The upper half of a library's address on both sides, beside a half that is the same: what a library's function leaves on the
     /// stack becomes the unset part of a variable that is copied.
     pub const HALF_ADDRESS: &str = "half of a library's address, in what was never set";
+    /// Bytes that the captured code itself leaves otherwise where the stack held something else before: see [`super::Unset`].
+    pub const UNSET: &str = "copied without having been set";
     /// What the C++ runtime keeps of an exception in flight.
     pub const HANDLER: &str = "handler of the exception";
     /// Blocks of the region heap that are free at exit.
@@ -480,8 +518,9 @@ pub mod left_out {
     pub const REGISTERED: &str = "functions to be run at the end that the capture does not have";
 
     /// Reasons that cannot hide a result of the program.
-    const HARMLESS: [&str; 11] = [
+    const HARMLESS: [&str; 12] = [
         DEAD_STACK,
+        UNSET,
         PROBE,
         LIBRARY,
         LIBRARY_ADDRESS,

@@ -203,6 +203,7 @@ impl<'a> Replays<'a> {
     pub fn options_to_repeat(&self, settings: &Settings) -> Result<cere_replay::Options> {
         Ok(cere_replay::Options {
             keepers: Some(self.keepers.clone()),
+            elsewhere: false,
             ..self.options(settings, None)?
         })
     }
@@ -222,6 +223,7 @@ impl<'a> Replays<'a> {
             runtime: components::find(components::RUNTIME)?,
             edited: Vec::new(),
             keepers: None,
+            elsewhere: false,
             events: self.events.clone(),
         })
     }
