@@ -25,6 +25,7 @@ check: setup
 
 test: check
 	$(CARGO) build --release --workspace
+	@scripts/zig
 	@scripts/python-test
 	$(CARGO) test --workspace --release
 

@@ -31,6 +31,14 @@ pub fn function(function: LLVMValueRef) -> String {
     symbol
 }
 
+/// The same of the function that a place is in, which may have been inlined into `function`.
+pub fn function_at(function: LLVMValueRef, location: LLVMMetadataRef) -> String {
+    // SAFETY: a DILocation or null; the shim returns a malloc'ed string or null.
+    let symbol = unsafe { ir::take_string(shim::cere_linkage_name(location)) };
+    let of_symbol = symbol.and_then(|symbol| rust(&symbol));
+    of_symbol.unwrap_or_else(|| self::function(function))
+}
+
 /// Name of Rust's function without crate hash and generic arguments, if the symbol is one of Rust's.
 fn rust(symbol: &str) -> Option<String> {
     if !is_symbol(symbol) {

@@ -151,15 +151,21 @@ impl<'a> Survey<'a> {
         regions: &[Region],
     ) -> Region {
         let directory = &self.command.directory;
-        let (owner, at) = match place {
-            Place::Function => (function, names::definition(function, directory)),
+        let (name, at) = match place {
+            Place::Function => (
+                names::function(function),
+                names::definition(function, directory),
+            ),
             Place::Loop { .. } | Place::Fork(_) => {
                 let (owner, location) = names::in_own_code(function, location, self.language);
-                (owner, names::place(location, directory))
+                (
+                    names::function_at(owner, location),
+                    names::place(location, directory),
+                )
             }
         };
         let at = at.unwrap_or_else(|| (self.source.to_owned(), 0));
-        let mut region = describe(owner, function, at);
+        let mut region = describe(name, function, at);
         region.index = regions.len() as u32;
         region.kind = match place {
             Place::Loop { .. } => RegionKind::Loop,
@@ -257,13 +263,13 @@ fn filled<T>(fill: impl Fn(*mut *mut T, usize) -> usize) -> Vec<*mut T> {
 
 const IN_PARALLEL: &str = "it runs within a parallel region, which is a region itself";
 
-/// A region of `function` that is called after `owner`.
-fn describe(owner: LLVMValueRef, function: LLVMValueRef, (file, line): (PathBuf, u32)) -> Region {
+/// A region of `function` that is called `name`.
+fn describe(name: String, function: LLVMValueRef, (file, line): (PathBuf, u32)) -> Region {
     Region {
         kind: RegionKind::default(),
         index: 0,
         ordinal: 1,
-        function: names::function(owner),
+        function: name,
         symbol: ir::name(function),
         file,
         line,

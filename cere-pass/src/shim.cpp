@@ -301,6 +301,13 @@ LLVMValueRef cere_user_place(LLVMValueRef Function, LLVMMetadataRef *Location,
   return nullptr;
 }
 
+// The symbol of the function that a place is in, before anything was inlined; null if the debug information has none.
+char *cere_linkage_name(LLVMMetadataRef Location) {
+  auto *L = cast_or_null<DILocation>(unwrap(Location));
+  DISubprogram *SP = L ? L->getScope()->getSubprogram() : nullptr;
+  return SP && !SP->getLinkageName().empty() ? copy(SP->getLinkageName().str()) : nullptr;
+}
+
 // The files of the compile units, a line each.
 char *cere_compiled(LLVMModuleRef M) {
   std::string Lines;

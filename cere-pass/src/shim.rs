@@ -134,6 +134,7 @@ unsafe extern "C" {
         note: *mut *mut c_char,
     ) -> *mut c_char;
     pub fn cere_demangle(symbol: *const c_char) -> *mut c_char;
+    pub fn cere_linkage_name(location: LLVMMetadataRef) -> *mut c_char;
     pub fn cere_compiled(module: LLVMModuleRef) -> *mut c_char;
     pub fn cere_user_place(
         function: LLVMValueRef,

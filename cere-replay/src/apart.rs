@@ -15,13 +15,13 @@ macro_rules! shared {
     ($($allocator:ident)*) => {
         [
             "_start", $(stringify!($allocator),)* "mmap", "mmap64", "munmap", "mremap", "mprotect", "brk", "sbrk",
-            "__cxa_thread_atexit_impl", "__cxa_atexit", "__cxa_at_quick_exit", "on_exit", "_dl_find_object",
+            "__cxa_thread_atexit_impl", "__cxa_atexit", "__cxa_at_quick_exit", "on_exit", "pthread_key_create", "_dl_find_object",
         ]
     };
 }
 
 /// What the runtime defines for everyone: its entry, and the functions that it puts in the C library's place.
-const SHARED: [&str; 24] = cere_format::malloc_family!(shared);
+const SHARED: [&str; 25] = cere_format::malloc_family!(shared);
 
 /// The runtime as one object.
 pub struct Runtime {

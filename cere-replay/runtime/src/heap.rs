@@ -354,6 +354,40 @@ unsafe extern "C" fn posix_memalign(out: *mut *mut c_void, align: size_t, size: 
     0
 }
 
+/// Most keys for thread-specific data that the C library has.
+const KEYS: usize = 1024;
+/// Those that libraries have made.
+static LIBRARYS: [AtomicBool; KEYS] = [const { AtomicBool::new(false) }; KEYS];
+
+/// Whether a library that a replay takes fresh made the key.
+pub fn is_librarys(key: u32) -> bool {
+    let made = LIBRARYS.get(key as usize);
+    made.is_some_and(|made| made.load(Relaxed))
+}
+
+type Destructor = Option<unsafe extern "C" fn(*mut c_void)>;
+type Create = unsafe extern "C" fn(*mut libc::pthread_key_t, Destructor) -> c_int;
+
+/// As in the C library. The program's destructors have their captured addresses, those of libraries have none.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn pthread_key_create(
+    key: *mut libc::pthread_key_t,
+    on_end: Destructor,
+) -> c_int {
+    // SAFETY: the C library's function, as the caller calls it; then the key is set.
+    unsafe {
+        let next = libc::dlsym(libc::RTLD_NEXT, c"pthread_key_create".as_ptr());
+        let status = std::mem::transmute::<*mut c_void, Create>(next)(key, on_end);
+        if status == 0
+            && let Some(place) = LIBRARYS.get(*key as usize)
+        {
+            let of_library = on_end.is_some_and(|f| !space::reserved(f as *const () as u64));
+            place.store(of_library, Relaxed);
+        }
+        status
+    }
+}
+
 type Register = unsafe extern "C" fn(*const c_void, *mut c_void, *const c_void) -> c_int;
 
 /// Notes what is to run when the thread or the process ends. The region's never runs, as a replay ends without it, but is

@@ -318,15 +318,19 @@ impl<'a> Told<'a> {
         lacking
     }
 
-    /// As at entry, the program's memory being so. Outside of regions.
-    pub fn put_back(&self) {
+    /// As at entry, the program's memory being so. Outside of regions. `is_librarys`: whether a library made the key, which remembers that
+    /// it has it.
+    pub fn put_back(&self, is_librarys: impl Fn(u32) -> bool) {
         let (entry, exit) = (self.entry, self.exit);
         if entry.locale != exit.locale {
             self.library.take_locale(&entry.locale);
         }
         for (key, _) in &exit.keys {
             let made = !entry.keys.iter().any(|k| k.0 == *key) && !self.own.contains(key);
-            if made {
+            if made && is_librarys(*key) {
+                // SAFETY: a key of this process.
+                unsafe { (self.library.functions.pthread_setspecific)(*key, std::ptr::null()) };
+            } else if made {
                 self.library.drop_key(*key);
             }
         }

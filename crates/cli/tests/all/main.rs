@@ -14,6 +14,7 @@ mod doctor;
 mod export;
 mod functions;
 mod guard;
+mod languages;
 mod launchers;
 mod manual;
 mod mcp;

@@ -141,7 +141,8 @@ pub fn of(image: &Path, bytes: &[u8], store: &Store) -> Result<Option<Plain>> {
 }
 
 /// Crates of which Rust's own library is made: it is in each of its images, made beforehand.
-const RUST: [&str; 19] = [
+const RUST: [&str; 20] = [
+    "__rustc",
     "std",
     "core",
     "alloc",
@@ -173,13 +174,19 @@ fn is_rusts(name: &str) -> bool {
     if !is_symbol(name) {
         return name.starts_with("__rust") || name.starts_with("rust_");
     }
-    let Ok(path) = rustc_demangle::try_demangle(name) else {
-        return false;
+    // The crate that asked for the code is named last.
+    let krate = |at: usize| {
+        let (_, path) = name[at..].split_once('_')?;
+        let digits = path.bytes().take_while(u8::is_ascii_digit).count();
+        let length: usize = path[..digits].parse().ok()?;
+        let rest = &path[digits..];
+        rest.strip_prefix('_').unwrap_or(rest).get(..length)
     };
-    let path = format!("{path:#}");
-    let first = path.trim_start_matches(['<', '&', '*']);
-    let krate = first.split("::").next().unwrap_or(first);
-    first.contains("::") && RUST.contains(&krate)
+    let last = name
+        .match_indices("Cs")
+        .filter_map(|(at, _)| krate(at))
+        .last();
+    last.is_some_and(|krate| RUST.contains(&krate))
 }
 
 /// A name without the mark of those that are not to be changed.

@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 /// Set by wrappers whose compilers remove inputs of their links.
 pub const ENV_KEEP_INPUTS: &str = "CERE_KEEP_INPUTS";
 
+/// Set by wrappers whose compilers link what serves the build alone: such links are not recorded.
+pub const ENV_UNRECORDED: &str = "CERE_UNRECORDED";
+
 /// The ends of objects that rustc removes, of parts of crates.
 const PARTS: &str = ".rcgu.o";
 

@@ -284,7 +284,7 @@ impl Job {
             line.extend(["-o".into(), output.clone()]);
         }
         let status = self.plain(&line)?;
-        if status == 0 {
+        if status == 0 && std::env::var_os(inputs::ENV_UNRECORDED).is_none() {
             let output = self.image();
             let record = LinkCommand {
                 version: BUILD_VERSION,

@@ -77,9 +77,14 @@ fn of_mpi(store: &Store, flang: &Path, directory: &Path) -> Result<PathBuf> {
     let _ = std::fs::remove_dir_all(&made);
     state::make_directory(&made)?;
     let unread = || format!("cannot read {}", real.display());
-    let mut declared = String::new();
+    let (mut declared, mut of_c) = (String::new(), String::new());
     for entry in std::fs::read_dir(&real).with_context(unread)?.flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
+        if name.starts_with("mpi") && !name.starts_with("mpif") && name.ends_with(".h") {
+            of_c.push_str(&String::from_utf8_lossy(
+                &std::fs::read(entry.path()).unwrap_or_default(),
+            ));
+        }
         if !(name.starts_with("mpif") && name.ends_with(".h")) {
             continue;
         }
@@ -91,10 +96,11 @@ fn of_mpi(store: &Store, flang: &Path, directory: &Path) -> Result<PathBuf> {
         write(&made.join(&name), &text)?;
         declared.push_str(&text.to_ascii_uppercase());
     }
-    let header = std::fs::read(real.join("mpi.h")).unwrap_or_default();
     let mut module = format!("module mpi\n      include '{HEADER}'\n");
-    for name in routines(&String::from_utf8_lossy(&header)) {
-        if !declared.contains(&name.to_ascii_uppercase()) {
+    for name in routines(&of_c) {
+        let known = name.to_ascii_uppercase();
+        let mut words = declared.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+        if !words.any(|word| word == known) {
             module.push_str(&format!("      external :: {name}\n"));
         }
     }

@@ -1,7 +1,7 @@
 //! rustc, which loads the pass as clang does: both are LLVM 22.
 
 use super::compile::{Tried, print_messages, reason, through_pass};
-use super::inputs::ENV_KEEP_INPUTS;
+use super::inputs::{ENV_KEEP_INPUTS, ENV_UNRECORDED};
 use super::job::Job;
 use super::{compiler, pass_through, said, store};
 use crate::{components, state};
@@ -29,7 +29,13 @@ pub fn run(given: &[String], named: Option<PathBuf>) -> Result<u8> {
     let expanded = expand(given)?;
     let call = Rustc::parse(&expanded);
     if !call.makes_code() || !call.is_of_program() {
-        return pass_through(&rustc, given);
+        // Its link is nobody's business: what it makes serves the build alone.
+        let status = Command::new(&rustc)
+            .args(given)
+            .env(ENV_UNRECORDED, "1")
+            .status();
+        let status = status.with_context(|| format!("cannot run {}", rustc.display()))?;
+        return Ok(shell_code(status));
     }
     let store = store()?;
     let said_version = version(&rustc);
