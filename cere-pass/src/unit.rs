@@ -203,7 +203,8 @@ fn source(module: LLVMModuleRef, command: &CompileCommand) -> PathBuf {
     }
     let known = names::compiled(module, &command.directory).into_iter();
     let arguments = command.arguments.iter().map(|a| command.directory.join(a));
-    let given = arguments.filter(|path| Language::of_source(path).is_some());
+    let is_ir = |path: &Path| path.extension().is_some_and(|e| e == "bc" || e == "ll");
+    let given = arguments.filter(|path| Language::of_source(path).is_some() || is_ir(path));
     known
         .chain(given)
         .find(|path| path.is_file())

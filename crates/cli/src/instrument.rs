@@ -265,7 +265,7 @@ impl Left {
             return Ok(0);
         }
         bail!(
-            "the build compiled nothing through cere's wrappers, and the store has nothing of this directory. Is everything up to date? Clean it first (`make clean`, or `touch` the sources)"
+            "the build compiled nothing through cere's wrappers, and the store has nothing of this directory. Is everything up to date? Clean it first (`make clean`, `cargo clean`, or `touch` the sources)"
         )
     }
 }

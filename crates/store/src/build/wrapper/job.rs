@@ -2,12 +2,13 @@
 
 use super::{inputs, said};
 use crate::state;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use cere_format::build::{BUILD_VERSION, LinkCommand};
 use cere_format::store::Store;
 use cere_system::process::supervise::shell_code;
 use cere_toolchain::arguments::{self, Item, Mode, Parsed};
 use cere_toolchain::codegen;
+use object::read::archive::ArchiveFile;
 use std::ffi::OsStr;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -30,6 +31,9 @@ pub struct Job {
     /// The parsed arguments.
     pub parsed: Parsed,
 }
+
+/// The archiver.
+const AR: &str = "llvm-ar-22";
 
 /// Options for links only.
 const LINKING: &[&str] = &[
@@ -73,11 +77,16 @@ pub fn link_words(words: &[String]) -> Option<Vec<String>> {
     }
 }
 
+/// Whether these are the first bytes of LLVM's bitcode.
+fn begins_bitcode(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"BC\xc0\xde") || bytes.starts_with(b"\xde\xc0\x17\x0b")
+}
+
 /// Whether the file is an object that holds LLVM's bitcode.
 fn is_bitcode(path: &str) -> bool {
     let mut magic = [0; 4];
     let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut magic));
-    read.is_ok() && (magic == *b"BC\xc0\xde" || magic == *b"\xde\xc0\x17\x0b")
+    read.is_ok() && begins_bitcode(&magic)
 }
 
 impl Job {
@@ -131,8 +140,12 @@ impl Job {
             }
             objects.push(output);
         }
+        let archives = match link && failed == 0 {
+            true => self.archives(scratch.path())?,
+            false => Vec::new(),
+        };
         let status = match failed {
-            0 if link => self.link(&objects)?,
+            0 if link => self.link(&objects, &archives)?,
             _ => failed,
         };
         if link && !keeps {
@@ -247,14 +260,81 @@ impl Job {
         }
     }
 
-    fn link(&self, objects: &[PathBuf]) -> Result<u8> {
+    /// Archives with objects of bitcode, each with one that has the code in their place.
+    fn archives(&self, scratch: &Path) -> Result<Vec<(String, PathBuf)>> {
+        let named = self.parsed.items.iter().filter_map(|item| match item {
+            Item::Other(path) if path.ends_with(".a") || path.ends_with(".rlib") => Some(path),
+            _ => None,
+        });
+        let mut made = Vec::new();
+        for (number, path) in named.enumerate() {
+            let Ok(bytes) = std::fs::read(path) else {
+                continue;
+            };
+            let Ok(archive) = ArchiveFile::parse(&*bytes) else {
+                continue;
+            };
+            let members = archive.members().flatten();
+            let members: Vec<_> = members
+                .filter_map(|m| {
+                    Some((
+                        String::from_utf8_lossy(m.name()).into_owned(),
+                        m.data(&*bytes).ok()?,
+                    ))
+                })
+                .collect();
+            if !members.iter().any(|(_, data)| begins_bitcode(data)) {
+                continue;
+            }
+            let room = scratch.join(format!("archive{number}"));
+            let file = Path::new(path).file_name().unwrap_or_default();
+            self.with_code(&members, &room, &room.join(file))?;
+            made.push((path.clone(), room.join(file)));
+        }
+        Ok(made)
+    }
+
+    /// Makes the code of an archive's members in `room`, and of those an archive `to`.
+    fn with_code(&self, members: &[(String, &[u8])], room: &Path, to: &Path) -> Result<()> {
+        state::make_directory(room)?;
+        let mut ar = Command::new(AR);
+        ar.arg("rcs").arg(to);
+        for (number, (name, data)) in members.iter().enumerate() {
+            let name = Path::new(name).file_name().unwrap_or_default();
+            let file = room.join(format!("{number}-{}", name.display()));
+            std::fs::write(&file, data)
+                .with_context(|| format!("cannot write {}", file.display()))?;
+            if !begins_bitcode(data) {
+                ar.arg(file);
+                continue;
+            }
+            let object = file.with_extension("code.o");
+            let source = file.display().to_string();
+            let line = self.compile_line(&source, Some("ir"), &object);
+            let status = self.instrumented((&source, Some("ir")), &line, &object, room)?;
+            ensure!(
+                status == 0,
+                "{} cannot be compiled: see above",
+                file.display()
+            );
+            ar.arg(object);
+        }
+        let status = ar.status().with_context(|| format!("cannot run {AR}"))?;
+        ensure!(status.success(), "{AR} could not make {}", to.display());
+        Ok(())
+    }
+
+    fn link(&self, objects: &[PathBuf], archives: &[(String, PathBuf)]) -> Result<u8> {
         let mut line = Vec::new();
         if !objects.is_empty() {
             // Options for the compiles alone would cause warnings.
             line.push("-Qunused-arguments".into());
         }
         let mut objects = objects.iter();
-        let mut made = Vec::new();
+        let named = archives
+            .iter()
+            .map(|(of, new)| (of.as_str(), new.as_path()));
+        let mut made: Vec<(&str, &Path)> = named.collect();
         let mut strips = false;
         for item in &self.parsed.items {
             match item {
@@ -266,7 +346,10 @@ impl Job {
                     made.extend(object.map(|object| (path.as_str(), object.as_path())));
                     line.extend(object.map(|o| o.display().to_string()));
                 }
-                Item::Other(path) => line.push(path.clone()),
+                Item::Other(path) => {
+                    let new = archives.iter().find(|(of, _)| of == path);
+                    line.push(new.map_or(path.clone(), |(_, new)| new.display().to_string()));
+                }
                 Item::Option(words) => {
                     let kept = link_words(words);
                     strips |= kept.as_ref() != Some(words) && !words[0].starts_with("-M");

@@ -111,7 +111,7 @@ fn refused(call: &Rustc, version: &str) -> Option<String> {
     }
     if !version.contains(LLVM) {
         return Some(format!(
-            "its LLVM is {}, and the pass is LLVM 22's: crates are left as they are. Use Rust 1.95 or a neighbour of it (`rustup run 1.95.0 cargo build`), or have it write bitcode, which cere takes at the link: RUSTFLAGS=\"-C linker-plugin-lto -C no-prepopulate-passes -C codegen-units=1 -C linker=cc\"",
+            "its LLVM is {}, and the pass is LLVM 22's: crates are left as they are. Use Rust 1.95 or a neighbour of it (`rustup run 1.95.0 cargo build`), or have it write bitcode, which cere takes at the link: RUSTFLAGS=\"-C linker-plugin-lto -C no-prepopulate-passes -C codegen-units=1 -C debuginfo=line-tables-only -C linker=cc\"",
             field(version, "LLVM version:")
         ));
     }
