@@ -5,17 +5,29 @@
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/Operator.h"
+#include "llvm/Support/Endian.h"
 
 using namespace llvm;
 
-// A place in the source, as Rust's panics get it: a file's name, its length, line and column.
+// A place in the source, as Rust's panics get it: the name of a file of Rust's, its length, line and column.
 bool isLocation(const GlobalVariable &G) {
   const auto *S = dyn_cast<ConstantStruct>(G.getInitializer());
   if (!S || !S->getType()->isPacked() || S->getNumOperands() != 2 || !G.getName().starts_with("alloc_"))
     return false;
-  const auto *Rest = dyn_cast<ArrayType>(S->getType()->getElementType(1));
-  return S->getOperand(0)->getType()->isPointerTy() && Rest && Rest->getNumElements() == 16 &&
-         Rest->getElementType()->isIntegerTy(8);
+  const auto *Name = dyn_cast<GlobalVariable>(S->getOperand(0)->stripPointerCasts());
+  const auto *Rest = dyn_cast<ConstantDataSequential>(S->getOperand(1));
+  if (!Name || !Name->hasDefinitiveInitializer() || !Rest || Rest->getNumElements() != 16 ||
+      Rest->getElementByteSize() != 1)
+    return false;
+  const Constant *Text = Name->getInitializer();
+  if (const auto *Only = dyn_cast<ConstantStruct>(Text); Only && Only->getNumOperands() == 1)
+    Text = Only->getOperand(0);
+  const auto *Bytes = dyn_cast<ConstantDataSequential>(Text);
+  if (!Bytes || !Bytes->isString())
+    return false;
+  uint64_t Length = support::endian::read64le(Rest->getRawDataValues().data());
+  return Bytes->getAsString().take_front(Length).ends_with(".rs") && Bytes->getAsString().size() <= Length + 1 &&
+         Bytes->getAsString().size() >= Length;
 }
 
 namespace {

@@ -6,8 +6,10 @@
 
 use crate::objects::{self, Built};
 use crate::{Code, Options, Replay, ReplayError, plan, run};
-use cere_format::package::Manifest;
+use cere_format::package::{MEMBER_MANIFEST, Manifest};
 use cere_format::replay::{Comparison, Differing, Repetitions, Unset, Verdict, Warmup, left_out};
+use cere_toolchain::command::hash;
+use cere_toolchain::io;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -31,16 +33,28 @@ pub fn judge(
         return Ok(());
     }
     let words = match found(package, manifest, built, options) {
+        Ok(words) if words.is_empty() => return Ok(()),
         Ok(words) => words,
-        // No room elsewhere, or it takes too long: the verdict stays.
-        Err(ReplayError::NoRoom { .. } | ReplayError::Late { .. }) => return Ok(()),
-        Err(other) => return Err(other),
+        // The verdict stays.
+        Err(error) => {
+            replay.notes.push(unknown(&error));
+            return Ok(());
+        }
     };
-    if words.is_empty() {
-        return Ok(());
-    }
     let unset = Unset { fill: None, words };
-    let (again, _) = run::run_unset(package, manifest, built, unset, &once(options))?;
+    // As it was run before: what later repetitions leave counts as well.
+    let alone = Options {
+        keep: None,
+        keepers: None,
+        ..options.clone()
+    };
+    let again = match run::run_unset(package, manifest, built, unset, &alone) {
+        Ok((again, _)) => again,
+        Err(error) => {
+            replay.notes.push(unknown(&error));
+            return Ok(());
+        }
+    };
     let right = again.verdict == Verdict::Exact;
     let Some(comparison) = again.comparison.filter(|_| right) else {
         return Ok(());
@@ -59,6 +73,10 @@ pub fn judge(
     ));
     replay.comparison = Some(comparison);
     Ok(())
+}
+
+fn unknown(error: &ReplayError) -> String {
+    format!("whether only bytes differ that nobody set is not known: {error}")
 }
 
 fn once(options: &Options) -> Options {
@@ -90,6 +108,17 @@ fn found(
         true => objects::build(package, manifest, &captured)?,
         false => built.clone(),
     };
+    // A search meets the same question many times.
+    let file = package.join(MEMBER_MANIFEST);
+    let content = std::fs::read(&file).map_err(io("read", &file))?;
+    let place = package.as_os_str().as_encoded_bytes();
+    let executable = here.executable.as_os_str().as_encoded_bytes();
+    let known = options
+        .cache
+        .join(format!("{}.unset", hash(&[&content, place, executable])));
+    if let Some(words) = read(&known) {
+        return Ok(words);
+    }
     let elsewhere = Options {
         elsewhere: true,
         ..captured.clone()
@@ -108,28 +137,49 @@ fn found(
         };
         runs.push(differing);
     }
-    Ok(copies(&runs[0], &runs[1]))
+    let words = copies(&runs[0], &runs[1]);
+    // Without it the next question takes as long.
+    let _ = serde_json::to_vec(&words).map(|text| std::fs::write(&known, text));
+    Ok(words)
 }
 
-/// The bytes that are copies of what lay on the stack, by the words that differ from in vivo in two runs.
+fn read(file: &Path) -> Option<Vec<(u64, u8)>> {
+    serde_json::from_slice(&std::fs::read(file).ok()?).ok()
+}
+
+/// The bytes that are copies of what lay on the stack, by the words that differ from in vivo in two runs. None if something else differs
+/// in one of them: then the captured code does not do again what it did, and nothing is known.
 fn copies(first: &[Differing], second: &[Differing]) -> Vec<(u64, u8)> {
-    let by_address = |all: &[Differing]| -> BTreeMap<u64, Differing> {
-        all.iter().map(|word| (word.address, *word)).collect()
-    };
-    let (first, second) = (by_address(first), by_address(second));
-    let both = first
-        .iter()
-        .filter_map(|(address, a)| Some((*address, a, second.get(address)?)));
-    let masks = both.map(|(address, a, b)| {
-        let (x, y) = (a.in_vitro.to_le_bytes(), b.in_vitro.to_le_bytes());
-        let filled = |byte: usize| x[byte] == FILLS[0] && y[byte] == FILLS[1];
-        // A return address that was left there, and what has been written over its lowest bytes.
-        let lowest = (0..8).find(|byte| x[*byte] != y[*byte]).unwrap_or(8);
-        let moved = |byte: usize| a.code && b.code && byte >= lowest;
-        let mask = (0..8).filter(|byte| filled(*byte) || moved(*byte));
-        (address, mask.fold(0, |mask, byte| mask | 1 << byte))
+    let mut words = BTreeMap::<u64, [Option<Differing>; 2]>::new();
+    for (run, all) in [first, second].into_iter().enumerate() {
+        for word in all {
+            words.entry(word.address).or_default()[run] = Some(*word);
+        }
+    }
+    let masks = words.iter().map(|(address, runs)| match runs {
+        [Some(a), Some(b)] => explained(a, b).map(|mask| (*address, mask)),
+        _ => None,
     });
-    masks.filter(|(_, mask)| *mask != 0).collect()
+    masks.collect::<Option<_>>().unwrap_or_default()
+}
+
+/// The bytes of a word that are such copies; none if others differ too.
+fn explained(a: &Differing, b: &Differing) -> Option<u8> {
+    let was = a.in_vivo.to_le_bytes();
+    let (x, y) = (a.in_vitro.to_le_bytes(), b.in_vitro.to_le_bytes());
+    let differs = |byte: usize| x[byte] != was[byte] || y[byte] != was[byte];
+    let filled = |byte: usize| x[byte] == FILLS[0] && y[byte] == FILLS[1];
+    // A return address that was left there, and what has been written over its lowest bytes.
+    let lowest = (0..8).find(|byte| x[*byte] != y[*byte]).unwrap_or(8);
+    let moved = |byte: usize| a.code && b.code && byte >= lowest;
+    let mut mask = 0;
+    for byte in (0..8).filter(|byte| differs(*byte)) {
+        if !(filled(byte) || moved(byte)) {
+            return None;
+        }
+        mask |= 1 << byte;
+    }
+    Some(mask)
 }
 
 #[cfg(test)]
@@ -160,7 +210,15 @@ mod tests {
         assert!(of(word(7, false), word(7, false)).is_empty());
         // A return address without its lowest byte.
         let left = of(word(0x5555_5580_1200, true), word(0x5555_58b3_6c00, true));
-        assert_eq!(left, [(0x1000, 0xfe)]);
+        assert_eq!(left, [(0x1000, 0x3e)]);
+        // Where one word is not explained, none is.
+        let other = Differing {
+            address: 0x2000,
+            ..word(7, false)
+        };
+        let copy = [FILLS[0], FILLS[1]].map(|fill| word(u64::from_le_bytes([fill; 8]), false));
+        assert!(copies(&[copy[0], other], &[copy[1], other]).is_empty());
+        assert_eq!(copies(&copy[..1], &copy[1..]), [(0x1000, 0xff)]);
         assert!(of(word(0x5555_5580_1200, true), word(0x5555_58b3_6c00, false)).is_empty());
     }
 }

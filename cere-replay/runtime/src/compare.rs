@@ -221,6 +221,11 @@ pub struct Named {
 }
 
 impl Named {
+    /// Whether a function begins there.
+    fn begins(&self, address: u64) -> bool {
+        self.functions.iter().any(|function| function.0 == address)
+    }
+
     /// From the manifest.
     pub fn new(manifest: &Manifest) -> Self {
         let image = manifest.image.range;
@@ -320,9 +325,6 @@ impl Allowed<'_> {
         if let Some(reason) = masks().find(|reason| left_out::harmless(reason)) {
             return Some(reason);
         }
-        if unset::is(address, in_vivo, in_vitro) {
-            return Some(left_out::UNSET);
-        }
         let start = self.exception.saturating_sub(BEFORE_EXCEPTION);
         // The probe's own frame, in which it holds the exception while it says that the region is left.
         let probe = manifest.entry.stack_pointer..manifest.entry.arguments;
@@ -342,8 +344,12 @@ impl Allowed<'_> {
             left_out::FREED
         } else if self.code(image, in_vivo, in_vitro) || self.mixed_code(image, in_vivo, in_vitro) {
             left_out::CODE_ADDRESS
+        } else if let Some(reason) = masks().next() {
+            reason
+        } else if unset::is(address, in_vivo, in_vitro) {
+            left_out::UNSET
         } else {
-            return masks().next();
+            return None;
         };
         Some(reason)
     }
@@ -471,17 +477,24 @@ fn page_at_exit(
         let Some(reason) = allowed.excuse(manifest, address, a, b) else {
             // For the first one alone: it takes a look at all variables.
             let first = comparison.first.is_empty();
-            unset::differs(address, a, b, |value| allowed.origins.recompiled(value));
+            // The address of a function, or of a label, is a value of the program's.
+            let pointer = allowed.origins.was_label(a) || allowed.named.begins(a);
+            let is_code = |value| !pointer && allowed.origins.recompiled(value);
+            unset::differs(address, a, b, is_code);
             word(comparison, address, a, b, || match first {
                 true => place_and_lead(manifest, pages, address),
                 false => place(manifest, address),
             });
             continue;
         };
-        let changed = changed(&before[at..at + 8], &wanted[at..at + 8]);
-        comparison.compared -= 8;
+        let bytes = match reason {
+            left_out::UNSET => unset::bytes(address),
+            _ => 8,
+        };
+        let changed = changed(&before[at..at + 8], &wanted[at..at + 8]).min(bytes);
+        comparison.compared -= bytes;
         comparison.changed -= changed;
-        leave_out(comparison, reason, 8, changed);
+        leave_out(comparison, reason, bytes, changed);
     }
 }
 

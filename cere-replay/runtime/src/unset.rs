@@ -60,16 +60,25 @@ fn overwrite(word: u64) {
     }
 }
 
+/// The bits of the word's bytes that nobody set.
+fn mask(address: u64) -> u8 {
+    let words = WORDS.get().map_or(&[][..], Vec::as_slice);
+    match words.binary_search_by_key(&address, |word| word.0) {
+        Ok(at) => words[at].1,
+        Err(_) => 0,
+    }
+}
+
 /// Whether the word differs only in bytes that nobody set.
 pub fn is(address: u64, in_vivo: u64, in_vitro: u64) -> bool {
-    let Some(words) = WORDS.get() else {
-        return false;
-    };
-    let Ok(at) = words.binary_search_by_key(&address, |word| word.0) else {
-        return false;
-    };
+    let mask = mask(address);
     let different = (in_vivo ^ in_vitro).to_le_bytes();
-    (0..8).all(|byte| different[byte] == 0 || words[at].1 >> byte & 1 == 1)
+    mask != 0 && (0..8).all(|byte| different[byte] == 0 || mask >> byte & 1 == 1)
+}
+
+/// How many they are.
+pub fn bytes(address: u64) -> u64 {
+    mask(address).count_ones().into()
 }
 
 /// A word differs; `is_code`: whether something is an address in this replay's code.

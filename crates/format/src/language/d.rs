@@ -46,7 +46,7 @@ fn call(arguments: &[String], scratch: &Path) -> Result<Call, Passed> {
         ));
     }
     let mut level = "0";
-    let (mut debug, mut compiles, mut library) = (false, false, false);
+    let (mut debug, mut compiles, mut library, mut shared) = (false, false, false, false);
     let mut output = None;
     let mut directory = None;
     let mut codegen = vec![
@@ -76,6 +76,9 @@ fn call(arguments: &[String], scratch: &Path) -> Result<Call, Passed> {
             "O" | "O3" | "O4" | "O5" => level = "3",
             "O0" | "O1" | "O2" | "Os" | "Oz" => level = &word[1..],
             "singleobj" | "flto" | "flto=thin" | "flto=full" => {}
+            _ if word == "m32" || word.starts_with("mtriple") && !word.contains("x86_64") => {
+                return Err(Passed::Cannot("it compiles for another machine".to_owned()));
+            }
             _ if word.starts_with("of") => output = value(word, "of").map(PathBuf::from),
             _ if word.starts_with("od") => directory = value(word, "od").map(PathBuf::from),
             _ if word.starts_with("L-")
@@ -86,7 +89,9 @@ fn call(arguments: &[String], scratch: &Path) -> Result<Call, Passed> {
                 || word.starts_with("defaultlib") =>
             {
                 link.push(argument.clone());
-                if word == "shared" {
+                shared |= word == "shared";
+                // These change the code as well.
+                if word == "shared" || word.starts_with("fsanitize") || word == "betterC" {
                     front.push(argument.clone());
                 }
             }
@@ -103,18 +108,18 @@ fn call(arguments: &[String], scratch: &Path) -> Result<Call, Passed> {
             "it makes an archive (-lib): compile with -c, and archive the objects by ar".to_owned(),
         ));
     }
-    let stem = |source: &str| PathBuf::from(Path::new(source).file_stem().unwrap_or_default());
-    let output = match output {
-        Some(output) => output,
-        None if compiles => directory
-            .unwrap_or_default()
-            .join(stem(first).with_extension("o")),
-        None => stem(first),
-    };
-    if compiles && sources.len() > 1 {
-        // As one object for each source has no name of its own.
+    let stem = |source: &str| Path::new(source).file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let beside = directory.unwrap_or_default();
+    let each = (compiles && output.is_none()).then(|| beside.clone());
+    if compiles && output.is_some() && sources.len() > 1 {
         front.push("-singleobj".to_owned());
     }
+    let output = match output {
+        Some(output) => output,
+        None if compiles => beside.join(format!("{}.o", stem(first))),
+        None if shared => format!("lib{}.so", stem(first)).into(),
+        None => stem(first).into(),
+    };
     codegen.insert(0, format!("-O{level}"));
     let bitcode = ["-c", "-O0", "--frame-pointer=none", "--output-bc"].map(str::to_owned);
     front.extend(bitcode);
@@ -137,6 +142,7 @@ fn call(arguments: &[String], scratch: &Path) -> Result<Call, Passed> {
         codegen,
         debug,
         output,
+        each,
         link,
         changes: vec![
             "D is compiled to bitcode by ldc, and optimised by LLVM 22 in place of its own LLVM"

@@ -97,6 +97,8 @@ pub struct Call {
     pub debug: bool,
     /// The object or image that the user wants.
     pub output: PathBuf,
+    /// The directory that gets an object for each source, under its name; none: `output` is all.
+    pub each: Option<PathBuf>,
     /// The program and its arguments that link the objects, which stand in place of [`OBJECTS`]; none: `output` is an object.
     pub link: Option<Vec<String>>,
     /// What is other than the user asked for, a sentence each.

@@ -42,8 +42,8 @@ pub struct Rustc {
     pub root: Option<String>,
     /// `--crate-type`, each.
     pub kinds: Vec<String>,
-    /// `--emit`, each without its path.
-    pub emits: Vec<String>,
+    /// `--emit`, each with the path that it has, if any.
+    pub emits: Vec<(String, Option<String>)>,
     /// `--out-dir`.
     pub directory: Option<String>,
     /// `-o`.
@@ -59,7 +59,12 @@ pub struct Rustc {
 }
 
 /// Options with a value in the next argument, unless `=` joins it.
-const WITH_VALUE: [&str; 22] = [
+const WITH_VALUE: [&str; 27] = [
+    "--allow",
+    "--warn",
+    "--deny",
+    "--forbid",
+    "--remap-path-scope",
     "--crate-name",
     "--crate-type",
     "--emit",
@@ -144,10 +149,11 @@ impl Rustc {
             "--crate-name" => self.name = Some(value),
             "--crate-type" => self.kinds.extend(value.split(',').map(str::to_owned)),
             "--emit" => {
-                let names = value
-                    .split(',')
-                    .map(|emit| emit.split('=').next().unwrap_or(emit));
-                self.emits.extend(names.map(str::to_owned));
+                let kinds = value.split(',').map(|emit| match emit.split_once('=') {
+                    Some((kind, path)) => (kind.to_owned(), Some(path.to_owned())),
+                    None => (emit.to_owned(), None),
+                });
+                self.emits.extend(kinds);
                 self.others.push(format!("--emit={value}"));
             }
             "--out-dir" => self.directory = Some(value),
@@ -187,8 +193,11 @@ impl Rustc {
         let name = self.stem();
         let extra = self.option("extra-filename").unwrap_or("");
         let is = |kinds: &[&str]| self.kinds.iter().any(|kind| kinds.contains(&&**kind));
-        let emits_object =
-            self.emits.iter().any(|e| e == "obj") && !self.emits.iter().any(|e| e == "link");
+        let emits_object = self.emits("obj") && !self.emits("link");
+        let kind = if emits_object { "obj" } else { "link" };
+        if let Some(path) = self.emitted(kind) {
+            return path.into();
+        }
         let file = match () {
             () if emits_object => format!("{name}{extra}.o"),
             () if is(&["lib", "rlib"]) => format!("lib{name}{extra}.rlib"),
@@ -197,6 +206,17 @@ impl Rustc {
             () => format!("{name}{extra}"),
         };
         Path::new(self.directory.as_deref().unwrap_or("")).join(file)
+    }
+
+    /// Whether something of this kind is asked for.
+    pub fn emits(&self, kind: &str) -> bool {
+        self.emits.iter().any(|(emitted, _)| emitted == kind)
+    }
+
+    /// Where it is to go, if that was said with it.
+    pub fn emitted(&self, kind: &str) -> Option<&str> {
+        let found = self.emits.iter().find(|(emitted, _)| emitted == kind);
+        found.and_then(|(_, path)| path.as_deref())
     }
 
     /// A file that is made beside it, by its extension.
@@ -227,8 +247,8 @@ impl Rustc {
     }
 
     /// Whether the crate's code is for the program, not for a compiler: neither a procedural macro nor a build script, nor, in an
-    /// optimised build, a crate that those alone use, which cargo does not optimise.
-    pub fn is_of_program(&self) -> bool {
+    /// optimised build, a crate that those alone use, which cargo does not optimise; `primary`: it is one that the user builds.
+    pub fn is_of_program(&self, primary: bool) -> bool {
         let named = self.name.as_deref().unwrap_or("");
         let optimised = self.option("opt-level").is_some_and(|level| level != "0");
         let release = self
@@ -236,15 +256,14 @@ impl Rustc {
             .is_some_and(|v| matches!(v, "off" | "no" | "n" | "false"));
         !self.kinds.iter().any(|kind| kind == "proc-macro")
             && !named.starts_with("build_script_")
-            && (optimised || !release)
+            && (optimised || !release || primary)
     }
 
     /// Whether machine code is made.
     pub fn makes_code(&self) -> bool {
-        let linked = |emit: &String| matches!(&**emit, "link" | "obj");
         !self.asks
             && self.root.is_some()
-            && (self.emits.is_empty() || self.emits.iter().any(linked))
+            && (self.emits.is_empty() || self.emits("link") || self.emits("obj"))
     }
 
     /// Whether the user wants debug information.
@@ -423,7 +442,7 @@ mod tests {
             (call.name.as_deref(), call.root.as_deref()),
             (Some("hot"), Some("src/main.rs"))
         );
-        assert!(call.makes_code() && call.is_of_program() && !call.has_debug());
+        assert!(call.makes_code() && call.is_of_program(false) && !call.has_debug());
         let (line, changes) = call.whole();
         let line = line.join(" ");
         assert!(
@@ -453,9 +472,24 @@ mod tests {
             "--crate-name m m.rs --crate-type proc-macro -C opt-level=3",
             "--crate-name syn lib.rs --crate-type lib -C debug-assertions=off",
         ] {
-            assert!(!of(line).is_of_program(), "{line}");
+            assert!(!of(line).is_of_program(false), "{line}");
         }
-        assert!(of("--crate-name a a.rs").is_of_program());
+        assert!(of("--crate-name a a.rs").is_of_program(false));
+    }
+
+    #[test]
+    fn where_things_go() {
+        for (line, product) in [
+            ("--crate-name a --out-dir d a.rs", "d/a"),
+            ("a.rs --crate-type lib -C extra-filename=-1", "liba-1.rlib"),
+            ("a.rs --deny warnings --emit link=x/y,dep-info=z.d", "x/y"),
+            ("a.rs --emit=obj", "a.o"),
+            ("a.rs --emit obj -o b.o", "b.o"),
+        ] {
+            let call = of(line);
+            assert_eq!(call.root.as_deref(), Some("a.rs"), "{line}");
+            assert_eq!(call.product(), Path::new(product), "{line}");
+        }
     }
 
     #[test]

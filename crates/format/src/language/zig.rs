@@ -16,7 +16,10 @@ pub const FACTS: Facts = Facts {
 };
 
 /// Options whose value is the next argument.
-const WITH_VALUE: [&str; 22] = [
+const WITH_VALUE: [&str; 25] = [
+    "--stack",
+    "--entry",
+    "--version-script",
     "-O",
     "-target",
     "-mcpu",
@@ -64,7 +67,7 @@ fn call(arguments: &[String], scratch: &Path) -> Result<Call, Passed> {
     let mut front = vec!["build-obj".to_owned()];
     let mut link = Vec::new();
     let (mut name, mut output) = (None, None);
-    let mut codegen = Vec::new();
+    let mut codegen: Vec<String> = Vec::new();
     let mut libc = false;
     let mut rest = arguments[1..].iter();
     while let Some(argument) = rest.next() {
@@ -78,11 +81,19 @@ fn call(arguments: &[String], scratch: &Path) -> Result<Call, Passed> {
                 level = level_of(mode);
                 front.extend([argument.clone(), mode.clone()]);
             }
-            ("--name", Some(given)) => name = Some(given.clone()),
-            ("-mcpu", Some(cpu)) => {
-                codegen.push(format!("-march={}", cpu.replace('_', "-")));
-                front.extend([argument.clone(), cpu.clone()]);
+            ("-target", Some(target)) if !is_here(target) => {
+                return Err(Passed::Cannot("it compiles for another machine".to_owned()));
             }
+            ("--name", Some(given)) => name = Some(given.clone()),
+            // For sources in C.
+            ("-cflags", _) => {
+                front.extend([argument.clone()].into_iter().chain(value));
+                front.extend(rest.by_ref().take_while(|word| *word != "--").cloned());
+                front.push("--".to_owned());
+            }
+            ("--stack", Some(size)) => link.push(format!("-Wl,-z,stack-size={size}")),
+            ("--entry" | "--version-script", Some(what)) => link.push(format!("-Wl,{argument},{what}")),
+            ("-rdynamic", None) => link.push(argument.clone()),
             ("-l" | "--library", Some(library)) => link.push(format!("-l{library}")),
             ("-L" | "--library-directory", Some(directory)) => link.push(format!("-L{directory}")),
             ("-rpath", Some(directory)) => link.push(format!("-Wl,-rpath,{directory}")),
@@ -181,9 +192,16 @@ fn call(arguments: &[String], scratch: &Path) -> Result<Call, Passed> {
         codegen,
         debug: level == "-O0",
         output,
+        each: None,
         link,
         changes,
     })
+}
+
+/// Whether the target is this kind of machine, with the library that clang links to.
+fn is_here(target: &str) -> bool {
+    let rest = target.strip_prefix("x86_64-linux").or(target.strip_prefix("native"));
+    rest.is_some_and(|rest| !rest.contains("musl"))
 }
 
 /// Whether the linker alone reads the file.

@@ -1,12 +1,11 @@
 //! What an up-to-date build has to compile and link again, because other regions were chosen.
 
 use super::wrapper::front::ENV_FRONT;
-use super::wrapper::{ENV_ALL_LOOPS, LinkItem, link_items};
+use super::wrapper::{self, ENV_ALL_LOOPS, LinkItem, link_items};
 use crate::build::units;
 use crate::state;
 use anyhow::{Context, Result, bail};
 use cere_format::build::{ENV_STORE, LinkCommand, Unit};
-use cere_format::language::Front;
 use cere_format::store::Store;
 use cere_system::process::supervise::shell_code;
 use std::collections::HashSet;
@@ -30,7 +29,7 @@ pub fn compile_again(store: &Store, units: &[&Unit]) -> Result<()> {
             continue;
         }
         let recorded = (&*command.compiler, &*command.arguments, &*command.directory);
-        let code = wrapped(store, recorded, unit)?;
+        let code = wrapped(store, recorded, unit, command.front.as_deref())?;
         if code != 0 {
             bail!(
                 "{source} could not be compiled again as in the last build (status {code}, in {}): see the compiler's messages above, and build it again with `cere instrument`; the choice is kept",
@@ -46,8 +45,13 @@ fn output_of(unit: &Unit) -> String {
     output.map_or_else(|| "its object".to_owned(), |o| o.display().to_string())
 }
 
-/// Runs a recorded command (compiler, arguments, directory) by its wrapper, with short loops as in the last build of the unit.
-fn wrapped(store: &Store, recorded: (&str, &[String], &Path), unit: &Unit) -> Result<u8> {
+/// Runs a recorded command (compiler, arguments, directory) by its wrapper, with the front end that it had and with short loops as in the last build of the unit.
+fn wrapped(
+    store: &Store,
+    recorded: (&str, &[String], &Path),
+    unit: &Unit,
+    front: Option<&Path>,
+) -> Result<u8> {
     let (compiler, arguments, directory) = recorded;
     let tool = compiler.strip_suffix("-22").unwrap_or(compiler);
     let mut command = Command::new(store.wrappers().join(tool));
@@ -55,12 +59,12 @@ fn wrapped(store: &Store, recorded: (&str, &[String], &Path), unit: &Unit) -> Re
     if unit.command.short.is_none() {
         command.env(ENV_ALL_LOOPS, "1");
     }
-    if let Some(front) = &unit.command.front {
-        match unit.language.facts().front {
-            Front::Driver => command.env(ENV_FRONT, front),
-            // By its name, as the build did.
-            _ => command.arg0(front),
-        };
+    let driver = wrapper::tool(tool).is_some_and(|tool| tool.is_driver());
+    match front {
+        Some(front) if driver => drop(command.env(ENV_FRONT, front)),
+        // By its name, as the build did.
+        Some(front) => drop(command.arg0(front)),
+        None => {}
     }
     let status = command
         .args(arguments)
@@ -84,7 +88,7 @@ pub fn link_again(store: &Store, older: &[Unit]) -> Result<()> {
         let names = |item: &LinkItem| matches!(item, LinkItem::File(file) if Some(&*link.directory.join(file)) == object);
         if link_items(&link)?.iter().any(names) {
             let recorded = (&*link.compiler, &*link.arguments, &*link.directory);
-            let code = wrapped(store, recorded, unit)?;
+            let code = wrapped(store, recorded, unit, link.front.as_deref())?;
             if code != 0 {
                 bail!(
                     "{} could not be linked again as in the last build (status {code}, in {}): see the messages above, and build it again with `cere instrument`; the choice is kept",

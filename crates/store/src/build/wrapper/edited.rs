@@ -207,9 +207,9 @@ fn by_rustc(unit: &Unit, edit: &Edit, scratch: &Path, plugin: &Path) -> Result<P
     call.output = None;
     // Debug information stays as it was: rustc keeps variables in memory for it.
     let (line, _) = call.whole();
-    let mut line = rust::with_pass(&line, plugin);
-    line.push("--emit=obj".to_owned());
     let program = front_of(unit, COMPILER)?;
+    let mut line = rust::with_pass(&line, plugin, &program);
+    line.push("--emit=obj".to_owned());
     Ok(Plan {
         directory,
         runs_in,

@@ -89,9 +89,64 @@ fn is_bitcode(path: &str) -> bool {
     read.is_ok() && begins_bitcode(&magic)
 }
 
+/// Whether the file is an archive with such an object.
+fn has_bitcode(path: &str) -> bool {
+    if !(path.ends_with(".a") || path.ends_with(".rlib")) {
+        return false;
+    }
+    let Ok(bytes) = std::fs::read(path) else {
+        return false;
+    };
+    ArchiveFile::parse(&*bytes).is_ok_and(|archive| {
+        let mut members = archive.members().flatten();
+        members.any(|member| member.data(&*bytes).is_ok_and(begins_bitcode))
+    })
+}
+
 impl Job {
     /// Does the driver's work and returns its exit status.
-    pub fn run(&self) -> Result<u8> {
+    pub fn run(self) -> Result<u8> {
+        let bitcode = self.parsed.mode == Mode::Link && self.others().any(|path| is_bitcode(path) || has_bitcode(path));
+        match bitcode && !self.options().any(|option| option.starts_with("-O")) {
+            true => self.at_level_of_link().work(),
+            false => self.work(),
+        }
+    }
+
+    /// With the level of optimisation that the linker was to have for bitcode, or its own default.
+    fn at_level_of_link(mut self) -> Self {
+        let level = self.options().find_map(|option| {
+            let parts = option.strip_prefix("-Wl,")?.split(',');
+            let level = |part: &str| {
+                let plugin = part.strip_prefix("-plugin-opt=O");
+                plugin.or(part.strip_prefix("--lto-O")).map(str::to_owned)
+            };
+            parts.filter_map(level).last()
+        });
+        let level = format!("-O{}", level.as_deref().unwrap_or("2"));
+        said::once(
+            &self.store,
+            &format!("bitcode at the link is compiled with {level}, as the linker would"),
+        );
+        let mut flags = vec![level];
+        if self.options().any(|option| option == "-shared") {
+            flags.push("-fPIC".to_owned());
+        }
+        self.parsed.codegen.extend(flags.iter().cloned());
+        let options = flags.into_iter().map(|flag| Item::Option(vec![flag]));
+        self.parsed.items.splice(0..0, options);
+        self
+    }
+
+    /// The inputs that are no sources.
+    fn others(&self) -> impl Iterator<Item = &str> {
+        self.parsed.items.iter().filter_map(|item| match item {
+            Item::Other(path) => Some(path.as_str()),
+            _ => None,
+        })
+    }
+
+    fn work(&self) -> Result<u8> {
         let temporary = state::scratch(&self.store);
         state::make_directory(&temporary)?;
         let scratch = tempfile::Builder::new()
@@ -262,12 +317,8 @@ impl Job {
 
     /// Archives with objects of bitcode, each with one that has the code in their place.
     fn archives(&self, scratch: &Path) -> Result<Vec<(String, PathBuf)>> {
-        let named = self.parsed.items.iter().filter_map(|item| match item {
-            Item::Other(path) if path.ends_with(".a") || path.ends_with(".rlib") => Some(path),
-            _ => None,
-        });
         let mut made = Vec::new();
-        for (number, path) in named.enumerate() {
+        for (number, path) in self.others().filter(|path| has_bitcode(path)).enumerate() {
             let Ok(bytes) = std::fs::read(path) else {
                 continue;
             };
@@ -283,13 +334,10 @@ impl Job {
                     ))
                 })
                 .collect();
-            if !members.iter().any(|(_, data)| begins_bitcode(data)) {
-                continue;
-            }
             let room = scratch.join(format!("archive{number}"));
             let file = Path::new(path).file_name().unwrap_or_default();
             self.with_code(&members, &room, &room.join(file))?;
-            made.push((path.clone(), room.join(file)));
+            made.push((path.to_owned(), room.join(file)));
         }
         Ok(made)
     }

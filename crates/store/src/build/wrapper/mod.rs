@@ -68,6 +68,13 @@ pub struct Tool {
     compiler: &'static str,
 }
 
+impl Tool {
+    /// Whether it is called as GCC is.
+    pub fn is_driver(self) -> bool {
+        matches!(self.language.facts().front, Front::Driver)
+    }
+}
+
 /// The compiler with this file name, if there is one: `gcc`, `gcc-12`, `x86_64-linux-gnu-gcc`.
 pub fn tool(name: &str) -> Option<Tool> {
     let plain = ["x86_64-linux-gnu-", "x86_64-pc-linux-gnu-"]

@@ -6,7 +6,7 @@ use crate::state;
 use anyhow::{Context, Result};
 use cere_format::build::Unit;
 use object::read::archive::ArchiveFile;
-use object::{Object, ObjectSection, ObjectSymbol, SectionFlags};
+use object::{Object, ObjectKind, ObjectSection, ObjectSymbol, SectionFlags};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
@@ -35,49 +35,42 @@ impl Job {
         }
         let bytes =
             std::fs::read(&object).with_context(|| format!("cannot read {}", object.display()))?;
-        self.note_bytes(&bytes)
+        self.note_bytes(&bytes, &BTreeMap::new())
     }
 
     /// The same for a crate: for the objects in its archive, or in the copies of a link's inputs. `variables`: what its source asks for.
     pub fn note_crate(&self, output: &Path, variables: &BTreeMap<String, String>) -> Result<()> {
-        for unit in state::current_units(&self.store)? {
-            if unit.command.output.as_deref() == Some(&*self.directory.join(output)) {
-                let mut unit = unit;
-                unit.command.variables.clone_from(variables);
-                state::write_json(&self.store.unit_record(&unit.id), &unit)?;
-            }
-        }
-        let kept = self.store.inputs(&state::hash(
-            &self.directory.join(output).display().to_string(),
-        ));
-        for entry in std::fs::read_dir(kept).into_iter().flatten().flatten() {
-            if let Ok(bytes) = std::fs::read(entry.path()) {
-                self.note_bytes(&bytes)?;
-            }
-        }
-        let Ok(bytes) = std::fs::read(output) else {
-            return Ok(());
-        };
-        let Ok(archive) = ArchiveFile::parse(&*bytes) else {
-            return Ok(());
-        };
-        for member in archive.members().flatten() {
-            if let Ok(object) = member.data(&*bytes) {
-                self.note_bytes(object)?;
+        let image = self.directory.join(output);
+        let kept = self.store.inputs(&state::hash(&image.display().to_string()));
+        let entries = std::fs::read_dir(kept).into_iter().flatten().flatten();
+        let files = entries.map(|entry| entry.path()).chain([image]);
+        for bytes in files.filter_map(|file| std::fs::read(file).ok()) {
+            match ArchiveFile::parse(&*bytes) {
+                Ok(archive) => {
+                    let members = archive.members().flatten();
+                    for object in members.filter_map(|member| member.data(&*bytes).ok()) {
+                        self.note_bytes(object, variables)?;
+                    }
+                }
+                Err(_) => self.note_bytes(&bytes, variables)?,
             }
         }
         Ok(())
     }
 
-    fn note_bytes(&self, bytes: &[u8]) -> Result<()> {
-        // LLVM's bitcode, say.
+    fn note_bytes(&self, bytes: &[u8], variables: &BTreeMap<String, String>) -> Result<()> {
+        // LLVM's bitcode, say; and an image holds the units of others.
         let Ok(file) = object::File::parse(bytes) else {
             return Ok(());
         };
+        if file.kind() != ObjectKind::Relocatable {
+            return Ok(());
+        }
         for id in units::of(bytes)? {
             let path = self.store.unit_record(&id);
             let mut unit: Unit = state::read_json(&path)?;
             add(&mut unit, &file);
+            unit.command.variables.extend(variables.clone());
             state::write_json(&path, &unit)?;
         }
         Ok(())

@@ -8,7 +8,7 @@ use crate::{components, state};
 use anyhow::{Context, Result};
 use cere_format::language::{Call, OBJECTS, Passed};
 use cere_system::process::supervise::shell_code;
-use cere_toolchain::arguments::{Mode, Parsed};
+use cere_toolchain::arguments::{self, Mode, Parsed};
 use cere_toolchain::unit::CLANG;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -34,7 +34,8 @@ pub fn run(by: Tool, given: &[String], named: Option<PathBuf>, parse: Parse) -> 
         .prefix("wrap")
         .tempdir_in(&temporary);
     let scratch = scratch.with_context(|| format!("cannot write in {}", temporary.display()))?;
-    let call = match parse(given, scratch.path()) {
+    let expanded = arguments::expand(given.to_vec(), 0)?;
+    let call = match parse(&expanded, scratch.path()) {
         Ok(call) => call,
         Err(Passed::Other) => return pass_through(&front_end, given),
         Err(Passed::Cannot(why)) => {
@@ -55,7 +56,7 @@ pub fn run(by: Tool, given: &[String], named: Option<PathBuf>, parse: Parse) -> 
         compiler: front_end,
         store,
         directory: std::env::current_dir()?,
-        expanded: given.to_vec(),
+        expanded,
         parsed: Parsed {
             mode: Mode::Compile,
             assembly: false,
@@ -78,11 +79,16 @@ impl Job {
         };
         let mut objects = Vec::new();
         for file in bitcode {
-            let object = match call.link {
-                Some(_) => file.with_extension("o"),
-                None => call.output.clone(),
+            let stem = file.file_name().map(Path::new).map(|n| n.with_extension("o"));
+            let (object, output) = match (&call.link, &call.each) {
+                (Some(_), _) => (file.with_extension("o"), call.output.clone()),
+                (None, Some(each)) => {
+                    let object = each.join(stem.unwrap_or_default());
+                    (object.clone(), object)
+                }
+                (None, None) => (call.output.clone(), call.output.clone()),
             };
-            let status = self.of_bitcode(&file, &object, &call.output, scratch)?;
+            let status = self.of_bitcode(&file, &object, &output, scratch)?;
             if status != 0 {
                 return Ok(status);
             }

@@ -10,7 +10,8 @@ use cere_format::build::{ENV_COMMAND, ENV_HEADERS};
 use cere_format::language::rust::{COMPILER, Rustc};
 use cere_system::process::supervise::shell_code;
 use cere_toolchain::arguments::{Mode, Parsed};
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashSet};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
@@ -28,7 +29,8 @@ pub fn run(given: &[String], named: Option<PathBuf>) -> Result<u8> {
     };
     let expanded = expand(given)?;
     let call = Rustc::parse(&expanded);
-    if !call.makes_code() || !call.is_of_program() {
+    let primary = std::env::var_os("CARGO_PRIMARY_PACKAGE").is_some();
+    if !call.makes_code() || !call.is_of_program(primary) {
         // Its link is nobody's business: what it makes serves the build alone.
         let status = Command::new(&rustc)
             .args(given)
@@ -137,11 +139,14 @@ impl Job {
         let path = scratch.path().join("command.json");
         let mut record = self.record(output)?;
         record.variables = variables();
-        let mut line = with_pass(line, &components::find(components::PLUGIN)?);
+        let plugin = components::find(components::PLUGIN)?;
+        let mut line = with_pass(line, &plugin, &self.compiler);
         let files = list_files(call, &mut line, scratch.path());
         let mut variables = record.variables.clone();
+        // What cargo was told once it does not expect again.
+        let told = RefCell::default();
         let tried = through_pass(&mut record, &path, || {
-            self.rustc(&line, Some((&path, &files)))
+            self.rustc(&line, Some((&path, &files)), &told)
         })?;
         let name = call.root.as_deref().unwrap_or(COMPILER);
         match tried {
@@ -153,7 +158,8 @@ impl Job {
                 Ok(0)
             }
             Tried::Failed(status, text) => {
-                let (plain, _) = self.rustc(given, None)?;
+                let (plain, said) = self.rustc(given, None, &told)?;
+                print_messages(&said);
                 if plain.success() {
                     self.not_instrumented(name, &reason(&text, status));
                 }
@@ -162,34 +168,37 @@ impl Job {
         }
     }
 
-    /// Runs the compiler. With the pass (`with`: the record and the list of files) what it says is returned, but for what cargo waits for:
-    /// the compile may be done again.
-    fn rustc(&self, line: &[String], with: Option<(&Path, &Path)>) -> Result<(ExitStatus, String)> {
+    /// Runs the compiler; what it says is returned, but for what cargo waits for, such as that the metadata is there: that goes on at once, unless
+    /// it was `told`. `with`: the pass's record and the list of files.
+    fn rustc(
+        &self,
+        line: &[String],
+        with: Option<(&Path, &Path)>,
+        told: &RefCell<HashSet<String>>,
+    ) -> Result<(ExitStatus, String)> {
         let mut command = Command::new(&self.compiler);
         command
             .args(line)
             .env_remove(ENV_COMMAND)
-            .env(ENV_KEEP_INPUTS, "1");
-        let Some((record, files)) = with else {
-            let status = command.status();
-            let status =
-                status.with_context(|| format!("cannot run {}", self.compiler.display()))?;
-            return Ok((status, String::new()));
-        };
-        command
-            .env(BOOTSTRAP, "1")
-            .env(ENV_COMMAND, record)
-            .env(ENV_HEADERS, files);
-        let child = command.stderr(Stdio::piped()).spawn();
+            .env(ENV_KEEP_INPUTS, "1")
+            .stderr(Stdio::piped());
+        if let Some((record, files)) = with {
+            command
+                .env(BOOTSTRAP, "1")
+                .env(ENV_COMMAND, record)
+                .env(ENV_HEADERS, files);
+        }
+        let child = command.spawn();
         let mut child = child.with_context(|| format!("cannot run {}", self.compiler.display()))?;
         let mut said = String::new();
         if let Some(pipe) = child.stderr.take() {
             for line in BufReader::new(pipe).split(b'\n') {
                 let line = line?;
-                let text = String::from_utf8_lossy(&line);
-                match text.contains("\"$message_type\":\"artifact\"") {
-                    true => eprintln!("{text}"),
-                    false => said = said + &text + "\n",
+                let text = String::from_utf8_lossy(&line).into_owned();
+                if !text.contains("\"$message_type\":\"artifact\"") {
+                    said = said + &text + "\n";
+                } else if told.borrow_mut().insert(text.clone()) {
+                    eprintln!("{text}");
                 }
             }
         }
@@ -197,10 +206,22 @@ impl Job {
     }
 }
 
-/// The variables that a crate's source may ask for, as cargo sets them.
+/// The variables that a crate's source may ask for, as cargo sets them, and the toolchain that rustup is asked for. No others: some of
+/// cargo's are secrets.
 fn variables() -> BTreeMap<String, String> {
-    let own = |name: &str| name.starts_with("CARGO") || name == "OUT_DIR";
-    std::env::vars().filter(|(name, _)| own(name)).collect()
+    const OWN: [&str; 7] = [
+        "CARGO",
+        "CARGO_CRATE_NAME",
+        "CARGO_BIN_NAME",
+        "CARGO_PRIMARY_PACKAGE",
+        "OUT_DIR",
+        "RUSTUP_TOOLCHAIN",
+        "CARGO_TARGET_TMPDIR",
+    ];
+    let starts = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
+    let all = std::env::vars_os();
+    let text = all.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    text.filter(|(name, _)| OWN.contains(&&**name) || starts(name)).collect()
 }
 
 /// Those that it did ask for, by the list of its files.
@@ -217,8 +238,11 @@ fn asked_for(files: &Path) -> Vec<(String, String)> {
 
 /// Where the list of the crate's files goes: the user's own, or one in `scratch` that is added to what is asked for.
 fn list_files(call: &Rustc, line: &mut Vec<String>, scratch: &Path) -> PathBuf {
-    if call.emits.iter().any(|emit| emit == "dep-info") {
-        return call.product_of("d");
+    if call.emits("dep-info") {
+        return match call.emitted("dep-info") {
+            Some(path) => path.into(),
+            None => call.product_of("d"),
+        };
     }
     let own = scratch.join("files.d");
     if call.emits.is_empty() {
@@ -228,14 +252,15 @@ fn list_files(call: &Rustc, line: &mut Vec<String>, scratch: &Path) -> PathBuf {
     own
 }
 
-/// `line` with the pass.
-pub fn with_pass(line: &[String], plugin: &Path) -> Vec<String> {
+/// `line` with the pass, for this compiler.
+pub fn with_pass(line: &[String], plugin: &Path, rustc: &Path) -> Vec<String> {
     let mut full = line.to_vec();
     full.push(format!("-Zllvm-plugins={}", plugin.display()));
     // The names of values.
     full.push("-Zfewer-names=no".to_owned());
     // What a released compiler refuses to a crate it still does.
-    if std::env::var_os(BOOTSTRAP).is_none() {
+    let released = !field(&version(rustc), "release:").contains('-');
+    if released && std::env::var_os(BOOTSTRAP).is_none() {
         full.push("-Zallow-features=".to_owned());
     }
     full
