@@ -108,7 +108,13 @@ fn call(arguments: &[String], scratch: &Path) -> Result<Call, Passed> {
             "it makes an archive (-lib): compile with -c, and archive the objects by ar".to_owned(),
         ));
     }
-    let stem = |source: &str| Path::new(source).file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let stem = |source: &str| {
+        Path::new(source)
+            .file_stem()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned()
+    };
     let beside = directory.unwrap_or_default();
     let each = (compiles && output.is_none()).then(|| beside.clone());
     if compiles && output.is_some() && sources.len() > 1 {

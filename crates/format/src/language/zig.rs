@@ -92,7 +92,9 @@ fn call(arguments: &[String], scratch: &Path) -> Result<Call, Passed> {
                 front.push("--".to_owned());
             }
             ("--stack", Some(size)) => link.push(format!("-Wl,-z,stack-size={size}")),
-            ("--entry" | "--version-script", Some(what)) => link.push(format!("-Wl,{argument},{what}")),
+            ("--entry" | "--version-script", Some(what)) => {
+                link.push(format!("-Wl,{argument},{what}"))
+            }
             ("-rdynamic", None) => link.push(argument.clone()),
             ("-l" | "--library", Some(library)) => link.push(format!("-l{library}")),
             ("-L" | "--library-directory", Some(directory)) => link.push(format!("-L{directory}")),
@@ -200,7 +202,9 @@ fn call(arguments: &[String], scratch: &Path) -> Result<Call, Passed> {
 
 /// Whether the target is this kind of machine, with the library that clang links to.
 fn is_here(target: &str) -> bool {
-    let rest = target.strip_prefix("x86_64-linux").or(target.strip_prefix("native"));
+    let rest = target
+        .strip_prefix("x86_64-linux")
+        .or(target.strip_prefix("native"));
     rest.is_some_and(|rest| !rest.contains("musl"))
 }
 

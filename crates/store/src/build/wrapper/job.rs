@@ -106,7 +106,10 @@ fn has_bitcode(path: &str) -> bool {
 impl Job {
     /// Does the driver's work and returns its exit status.
     pub fn run(self) -> Result<u8> {
-        let bitcode = self.parsed.mode == Mode::Link && self.others().any(|path| is_bitcode(path) || has_bitcode(path));
+        let bitcode = self.parsed.mode == Mode::Link
+            && self
+                .others()
+                .any(|path| is_bitcode(path) || has_bitcode(path));
         match bitcode && !self.options().any(|option| option.starts_with("-O")) {
             true => self.at_level_of_link().work(),
             false => self.work(),

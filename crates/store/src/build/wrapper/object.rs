@@ -41,7 +41,9 @@ impl Job {
     /// The same for a crate: for the objects in its archive, or in the copies of a link's inputs. `variables`: what its source asks for.
     pub fn note_crate(&self, output: &Path, variables: &BTreeMap<String, String>) -> Result<()> {
         let image = self.directory.join(output);
-        let kept = self.store.inputs(&state::hash(&image.display().to_string()));
+        let kept = self
+            .store
+            .inputs(&state::hash(&image.display().to_string()));
         let entries = std::fs::read_dir(kept).into_iter().flatten().flatten();
         let files = entries.map(|entry| entry.path()).chain([image]);
         for bytes in files.filter_map(|file| std::fs::read(file).ok()) {

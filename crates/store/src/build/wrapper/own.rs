@@ -79,7 +79,10 @@ impl Job {
         };
         let mut objects = Vec::new();
         for file in bitcode {
-            let stem = file.file_name().map(Path::new).map(|n| n.with_extension("o"));
+            let stem = file
+                .file_name()
+                .map(Path::new)
+                .map(|n| n.with_extension("o"));
             let (object, output) = match (&call.link, &call.each) {
                 (Some(_), _) => (file.with_extension("o"), call.output.clone()),
                 (None, Some(each)) => {

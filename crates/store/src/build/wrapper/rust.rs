@@ -220,8 +220,10 @@ fn variables() -> BTreeMap<String, String> {
     ];
     let starts = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
     let all = std::env::vars_os();
-    let text = all.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    text.filter(|(name, _)| OWN.contains(&&**name) || starts(name)).collect()
+    let text =
+        all.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    text.filter(|(name, _)| OWN.contains(&&**name) || starts(name))
+        .collect()
 }
 
 /// Those that it did ask for, by the list of its files.
