@@ -167,7 +167,7 @@ impl Rustc {
             "-O" => self.codegen.push(("opt-level".to_owned(), "3".to_owned())),
             "-g" => self.codegen.push(("debuginfo".to_owned(), "2".to_owned())),
             _ => {
-                if !argument.starts_with('-') || argument == "-" {
+                if !argument.starts_with(['-', '+']) || argument == "-" {
                     self.root = Some(argument.to_owned());
                 }
                 self.others.push(argument.to_owned());
@@ -480,7 +480,7 @@ mod tests {
     #[test]
     fn where_things_go() {
         for (line, product) in [
-            ("--crate-name a --out-dir d a.rs", "d/a"),
+            ("+nightly --crate-name a --out-dir d a.rs", "d/a"),
             ("a.rs --crate-type lib -C extra-filename=-1", "liba-1.rlib"),
             ("a.rs --deny warnings --emit link=x/y,dep-info=z.d", "x/y"),
             ("a.rs --emit=obj", "a.o"),

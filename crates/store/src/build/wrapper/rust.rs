@@ -40,7 +40,7 @@ pub fn run(given: &[String], named: Option<PathBuf>) -> Result<u8> {
         return Ok(shell_code(status));
     }
     let store = store()?;
-    let said_version = version(&rustc);
+    let said_version = version(&rustc, &expanded);
     if let Some(why) = refused(&call, &said_version) {
         said::once(&store, &format!("{}: {why}", rustc.display()));
         return pass_through(&rustc, given);
@@ -86,9 +86,10 @@ fn expand(given: &[String]) -> Result<Vec<String>> {
     Ok(all)
 }
 
-/// What the compiler says of itself.
-fn version(rustc: &Path) -> String {
-    let output = Command::new(rustc).arg("-vV").output();
+/// What the compiler that is called so says of itself: rustup's may be told first which one it is (`+nightly`).
+fn version(rustc: &Path, arguments: &[String]) -> String {
+    let toolchain = arguments.first().filter(|first| first.starts_with('+'));
+    let output = Command::new(rustc).args(toolchain).arg("-vV").output();
     output.map_or_else(
         |_| String::new(),
         |o| String::from_utf8_lossy(&o.stdout).into_owned(),
@@ -261,7 +262,7 @@ pub fn with_pass(line: &[String], plugin: &Path, rustc: &Path) -> Vec<String> {
     // The names of values.
     full.push("-Zfewer-names=no".to_owned());
     // What a released compiler refuses to a crate it still does.
-    let released = !field(&version(rustc), "release:").contains('-');
+    let released = !field(&version(rustc, line), "release:").contains('-');
     if released && std::env::var_os(BOOTSTRAP).is_none() {
         full.push("-Zallow-features=".to_owned());
     }
