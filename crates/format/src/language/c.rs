@@ -1,6 +1,6 @@
 //! C.
 
-use super::{BackEnd, Facts, Front};
+use super::facts::{BackEnd, Facts, Front};
 
 pub const FACTS: Facts = Facts {
     name: "C",

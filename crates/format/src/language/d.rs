@@ -1,6 +1,6 @@
 //! D, by ldc.
 
-use super::{BackEnd, Call, Facts, Front, OBJECTS, Passed, value};
+use super::facts::{BackEnd, Call, Facts, Front, OBJECTS, Passed, value};
 use std::path::{Path, PathBuf};
 
 pub const FACTS: Facts = Facts {

@@ -1,6 +1,6 @@
 //! Fortran.
 
-use super::{BackEnd, Facts, Front};
+use super::facts::{BackEnd, Facts, Front};
 
 pub const FACTS: Facts = Facts {
     name: "Fortran",

@@ -1,6 +1,6 @@
 //! Rust, by rustc.
 
-use super::{BackEnd, Facts, Front};
+use super::facts::{BackEnd, Facts, Front};
 use std::path::{Path, PathBuf};
 
 /// What Rust needs.

@@ -1,6 +1,6 @@
 //! Zig.
 
-use super::{BackEnd, Call, Facts, Front, OBJECTS, Passed};
+use super::facts::{BackEnd, Call, Facts, Front, OBJECTS, Passed};
 use std::path::{Path, PathBuf};
 
 pub const FACTS: Facts = Facts {

@@ -1,7 +1,8 @@
 //! Compiles one source with the pass.
 
 use super::job::Job;
-use super::{ENV_ALL_LOOPS, Failure, compiler, front, modules};
+use super::tools::{ENV_ALL_LOOPS, Failure, compiler};
+use super::{front, modules};
 use crate::{components, state};
 use anyhow::{Context, Result};
 use cere_format::build::{BUILD_VERSION, CompileCommand, ENV_COMMAND, ENV_HEADERS, SkippedLoop};

@@ -3,7 +3,8 @@
 
 use super::compile::{Tried, through_pass};
 use super::job::Job;
-use super::{compiler, drivers, front, modules, rust};
+use super::tools::{compiler, drivers};
+use super::{front, modules, rust};
 use crate::{components, state};
 use anyhow::{Context, Result, bail};
 use cere_format::build::{

@@ -1,6 +1,6 @@
 //! Other compilers' front ends: they write bitcode that is not optimised, and clang makes the code of it.
 
-use super::compiler;
+use super::tools::compiler;
 use anyhow::{Context, Result, bail};
 use cere_format::build::Language;
 use std::path::{Path, PathBuf};

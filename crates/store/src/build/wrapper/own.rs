@@ -1,9 +1,11 @@
 //! Compilers that are called in a way of their own, and write bitcode.
 
 use super::compile::{Tried, print_messages, reason, through_pass};
+use super::drive::drive;
 use super::inputs::ENV_KEEP_INPUTS;
-use super::{Tool, compiler, front, pass_through, said, store, tool};
-use crate::build::wrapper::job::Job;
+use super::job::Job;
+use super::tools::{Tool, compiler, pass_through, store, tool};
+use super::{front, said};
 use crate::{components, state};
 use anyhow::{Context, Result};
 use cere_format::language::{Call, OBJECTS, Passed};
@@ -25,7 +27,7 @@ pub fn run(by: Tool, given: &[String], named: Option<PathBuf>, parse: Parse) -> 
     if let Some(driver) = given.first().and_then(|first| tool(first))
         && by.compiler == "zig"
     {
-        return super::drive(driver, given[1..].to_vec(), None);
+        return drive(driver, given[1..].to_vec(), None);
     }
     let store = store()?;
     let temporary = state::scratch(&store);

@@ -3,7 +3,8 @@
 use super::compile::{Tried, print_messages, reason, through_pass};
 use super::inputs::{ENV_KEEP_INPUTS, ENV_UNRECORDED};
 use super::job::Job;
-use super::{compiler, pass_through, said, store};
+use super::said;
+use super::tools::{compiler, pass_through, store};
 use crate::{components, state};
 use anyhow::{Context, Result};
 use cere_format::build::{ENV_COMMAND, ENV_HEADERS};
