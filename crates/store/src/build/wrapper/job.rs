@@ -124,7 +124,7 @@ impl Job {
                 let plugin = part.strip_prefix("-plugin-opt=O");
                 plugin.or(part.strip_prefix("--lto-O")).map(str::to_owned)
             };
-            parts.filter_map(level).last()
+            parts.rev().find_map(level)
         });
         let level = format!("-O{}", level.as_deref().unwrap_or("2"));
         said::once(
