@@ -2,8 +2,9 @@
 
 use crate::{ir, shim};
 use cere_format::build::Language;
+use cere_format::language::Facts;
 use cere_format::language::rust::is_symbol;
-use libc::c_char;
+use libc::{c_char, c_void};
 use llvm_sys::core::*;
 use llvm_sys::debuginfo::*;
 use llvm_sys::prelude::*;
@@ -58,10 +59,10 @@ fn d(symbol: &str) -> Option<String> {
         let part = template.unwrap_or(rest);
         let digits = part.bytes().take_while(u8::is_ascii_digit).count();
         let length: usize = part[..digits].parse().ok().unwrap_or(0);
-        let name = part
-            .get(digits..digits + length)
-            .filter(|name| !name.is_empty());
-        let Some(name) = name else { break };
+        let name = part[digits..].get(..length);
+        let Some(name) = name.filter(|name| !name.is_empty()) else {
+            break;
+        };
         // Older compilers count the instance's characters.
         let inside = name
             .strip_prefix("__T")
@@ -125,40 +126,30 @@ fn of_type(text: &str) -> &str {
     text
 }
 
-/// Where a place that a library's code has stands in the user's own: the function there, and the location. Only of languages whose
-/// libraries are compiled along with what uses them.
+/// Where a place that a library's code has stands in the user's own, for languages whose libraries are compiled along with what uses them:
+/// the function there, and the location.
 pub fn in_own_code(
     function: LLVMValueRef,
     location: LLVMMetadataRef,
     language: Language,
 ) -> (LLVMValueRef, LLVMMetadataRef) {
-    let is_library = match language {
-        Language::Rust => in_rust,
-        Language::D => in_d,
-        Language::Zig => in_zig,
-        _ => return (function, location),
-    };
+    let facts: *const Facts = language.facts();
     let mut own = location;
-    // SAFETY: the function is live, the location a DILocation or null.
-    let found = unsafe { shim::cere_user_place(function, &mut own, is_library) };
+    // SAFETY: the function is live, the location a DILocation or null; what is handed on comes back to `is_library` alone.
+    let found =
+        unsafe { shim::cere_user_place(function, &mut own, is_library, facts.cast::<c_void>()) };
     match found.is_null() {
         true => (function, location),
         false => (found, own),
     }
 }
 
-macro_rules! libraries {
-    ($($name:ident $language:ident)*) => {
-        $(
-            extern "C" fn $name(path: *const c_char, length: usize) -> bool {
-                // SAFETY: the shim's path has so many bytes.
-                let path = unsafe { text(path, length as u32) };
-                (Language::$language.facts().is_library)(&path)
-            }
-        )*
-    };
+/// Whether the path of so many bytes is the library's of the language with these `facts`.
+extern "C" fn is_library(facts: *const c_void, path: *const c_char, length: usize) -> bool {
+    // SAFETY: the shim's path has so many bytes, and the facts are constants, which `in_own_code` handed on.
+    let (facts, path) = unsafe { (&*facts.cast::<Facts>(), text(path, length as u32)) };
+    (facts.is_library)(&path)
 }
-libraries! { in_rust Rust in_d D in_zig Zig }
 
 /// File (absolute) and line of a location; `None` for a null one.
 pub fn place(location: LLVMMetadataRef, directory: &Path) -> Option<(PathBuf, u32)> {
@@ -273,6 +264,7 @@ mod tests {
             ),
             ("_Dmain", None),
             ("_D99x", None),
+            ("_D18446744073709551615x", None),
             ("main", None),
         ] {
             assert_eq!(d(symbol).as_deref(), name, "{symbol}");

@@ -275,11 +275,11 @@ char *cere_scoped_name(LLVMMetadataRef Subprogram) {
 // Where a place in library code stands in the user's: the location that it was inlined at, or the call, if that is the
 // only one, and so on outwards. The function there; null if there is none.
 LLVMValueRef cere_user_place(LLVMValueRef Function, LLVMMetadataRef *Location,
-                             bool (*IsLibrary)(const char *, size_t)) {
+                             bool (*IsLibrary)(const void *, const char *, size_t), const void *Facts) {
   auto Library = [&](const DILocation *L) {
     SmallString<128> Path(L->getFilename());
     sys::path::make_absolute(L->getDirectory(), Path);
-    return IsLibrary(Path.data(), Path.size());
+    return IsLibrary(Facts, Path.data(), Path.size());
   };
   auto *F = unwrap<llvm::Function>(Function);
   auto *L = cast_or_null<DILocation>(unwrap(*Location));

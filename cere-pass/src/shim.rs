@@ -139,7 +139,8 @@ unsafe extern "C" {
     pub fn cere_user_place(
         function: LLVMValueRef,
         location: *mut LLVMMetadataRef,
-        is_library: extern "C" fn(*const c_char, usize) -> bool,
+        is_library: extern "C" fn(*const c_void, *const c_char, usize) -> bool,
+        facts: *const c_void,
     ) -> LLVMValueRef;
     pub fn cere_scoped_name(subprogram: LLVMMetadataRef) -> *mut c_char;
     pub fn cere_split_contractions(module: LLVMModuleRef);

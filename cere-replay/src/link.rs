@@ -254,7 +254,7 @@ pub struct Linked {
     pub builtins: Vec<PathBuf>,
 }
 
-/// Bytes of an object that are loaded, at most.
+/// Bytes of an object or an executable that are loaded, at most.
 fn loaded_size(path: &Path) -> Result<u64, ReplayError> {
     let bad = |reason: String| ReplayError::Object {
         path: path.to_owned(),
@@ -278,7 +278,8 @@ pub fn link(
     runtime: &Path,
     options: &Options,
 ) -> Result<Linked, ReplayError> {
-    let mut parts = loaded_size(runtime)?.saturating_add(glue.room);
+    // The linker takes of the runtime what is used, about half: as in the runtime alone.
+    let mut parts = loaded_size(&keeper(runtime, options)?)?.saturating_add(glue.room);
     for object in objects {
         parts = parts.saturating_add(loaded_size(object)?);
     }

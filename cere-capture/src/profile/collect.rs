@@ -205,16 +205,19 @@ fn no_profile(run: &Run, code: u8, left: usize) -> String {
                 .as_ref()
                 .map_or(String::new(), |rank| format!(", rank {rank}"))
         ),
-        _ if virtual_machine::advice(name).is_some() => format!(
-            "{name} ended with status {code} without a profile: {}",
-            virtual_machine::advice(name).unwrap_or_default()
-        ),
-        _ if run.program.is_direct() => format!(
-            "{name} ended with status {code} without a profile: it loaded no code that `cere instrument` built, or the preload library could not enter it (see its messages above)"
-        ),
-        _ => format!(
-            "{name} ended with status {code} without a profile: it started no program that `cere instrument` built, or it does not pass the environment of this command on to the programs that it starts (LD_PRELOAD and CERE_RUN are needed), or those have the preload library refused (see its messages above)"
-        ),
+        _ => {
+            let why = match run.program.is_direct() {
+                true => {
+                    "it loaded no code that `cere instrument` built, or the preload library could not enter it (see its messages above)"
+                }
+                false => {
+                    "it started no program that `cere instrument` built, or it does not pass the environment of this command on to the programs that it starts (LD_PRELOAD and CERE_RUN are needed), or those have the preload library refused (see its messages above)"
+                }
+            };
+            let advice = virtual_machine::advice(name);
+            let advice = advice.map_or(String::new(), |advice| format!(". About {name}: {advice}"));
+            format!("{name} ended with status {code} without a profile: {why}{advice}")
+        }
     }
 }
 

@@ -478,9 +478,10 @@ fn page_at_exit(
             // For the first one alone: it takes a look at all variables.
             let first = comparison.first.is_empty();
             // The address of a function, or of a label, is a value of the program's.
-            let pointer = allowed.origins.was_label(a) || allowed.named.begins(a);
-            let is_code = |value| !pointer && allowed.origins.recompiled(value);
-            unset::differs(address, a, b, is_code);
+            let pointer = || allowed.origins.was_label(a) || allowed.named.begins(a);
+            unset::differs(address, a, b, |value| {
+                allowed.origins.recompiled(value) && !pointer()
+            });
             word(comparison, address, a, b, || match first {
                 true => place_and_lead(manifest, pages, address),
                 false => place(manifest, address),

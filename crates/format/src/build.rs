@@ -451,7 +451,7 @@ pub struct BindPlan {
     /// Whether each store reports its type to the runtime through the pointer `cere_glue_store`.
     #[serde(default)]
     pub typed: bool,
-    /// With `pinned`: whether each store reports its place in the source too, as it was before the optimiser ran.
+    /// With `pinned`: whether each store also reports its place in the source. Places are taken before the optimiser runs.
     #[serde(default)]
     pub traced: bool,
     /// Id of the unit, if its machine code is to report what it executes, as [`crate::count`] describes.

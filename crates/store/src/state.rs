@@ -15,10 +15,19 @@ use std::io::{Read, Seek, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
+use tempfile::TempDir;
 
 /// Directory for files of compiles in progress.
 pub fn scratch(store: &Store) -> PathBuf {
     store.root().join("tmp")
+}
+
+/// A directory in there for one compile, which is removed afterwards.
+pub fn own_scratch(store: &Store) -> Result<TempDir> {
+    let all = scratch(store);
+    make_directory(&all)?;
+    let own = tempfile::Builder::new().prefix("wrap").tempdir_in(&all);
+    own.with_context(|| format!("cannot write in {}", all.display()))
 }
 
 /// 32 hexadecimal digits of a hash over `text`.

@@ -60,6 +60,21 @@ pub struct Parsed {
     pub codegen: Vec<String>,
 }
 
+impl Parsed {
+    /// A compile to `output` by a call that is none of GCC's.
+    pub fn compile(output: &Path, debug: bool, codegen: Vec<String>) -> Self {
+        Self {
+            mode: Mode::Compile,
+            assembly: false,
+            items: Vec::new(),
+            output: Some(output.display().to_string()),
+            debug,
+            tracks: false,
+            codegen,
+        }
+    }
+}
+
 /// Options whose value is the next argument.
 const WITH_VALUE: &[&str] = &[
     "-I",
@@ -192,6 +207,14 @@ fn input(path: &str, explicit: Option<&str>) -> Item {
         Some("s" | "S" | "sx" | "asm") => assembler,
         Some(extension) if HEADERS.contains(&extension) => assembler,
         _ => Item::Other(path.to_owned()),
+    }
+}
+
+/// Whether a source is IR.
+pub fn is_ir(source: &str, explicit: Option<&str>) -> bool {
+    match explicit {
+        Some(explicit) => explicit == "ir",
+        None => source.ends_with(".bc") || source.ends_with(".ll"),
     }
 }
 

@@ -516,6 +516,20 @@ fn bitcode_as_input() {
             "{names:?}"
         );
     }
+    // What is linked again takes the code, whatever the build had in its place.
+    write(
+        at,
+        &[(
+            "flags",
+            "version = 1\n[[region]]\nname = \"work@k.c:8\"\nflags = \"-O1\"\n",
+        )],
+    );
+    for program in ["k14", "k19", "late"] {
+        succeed(at, &*format!("profile -- ./{program}"));
+        let line = "hybrid -o h --flags-file flags --rounds 1 --no-levels";
+        succeed(at, &*format!("{line} -- ./{program}"));
+        assert_eq!(output_of(&at.join("h")), expected, "{program}");
+    }
     // Damaged input is the compiler's error, once.
     let output = run(
         at,

@@ -150,6 +150,7 @@ fn call(arguments: &[String], scratch: &Path) -> Result<Call, Passed> {
         output,
         each,
         link,
+        by_cc: false,
         changes: vec![
             "D is compiled to bitcode by ldc, and optimised by LLVM 22 in place of its own LLVM"
                 .to_owned(),

@@ -33,8 +33,11 @@ pub enum Front {
     /// As rustc is.
     Rustc,
     /// In a way of its own.
-    Own(fn(&[String], &Path) -> Result<Call, Passed>),
+    Own(Parse),
 }
+
+/// Takes a call apart, whose bitcode is to go to a directory.
+pub type Parse = fn(&[String], &Path) -> Result<Call, Passed>;
 
 /// What makes machine code of IR.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,8 +63,10 @@ pub struct Call {
     pub output: PathBuf,
     /// The directory that gets an object for each source, under its name; none: `output` is all.
     pub each: Option<PathBuf>,
-    /// The program and its arguments that link the objects, which stand in place of [`OBJECTS`]; none: `output` is an object.
+    /// The arguments of the program that links the objects, which stand in place of [`OBJECTS`]; none: `output` is an object.
     pub link: Option<Vec<String>>,
+    /// Whether `cc` links, not the compiler itself, which knows its libraries.
+    pub by_cc: bool,
     /// What is other than the user asked for, a sentence each.
     pub changes: Vec<String>,
 }
@@ -74,6 +79,8 @@ pub const OBJECTS: &str = "{objects}";
 pub enum Passed {
     /// It compiles nothing, such as one that prints a version.
     Other,
+    /// Its first argument is the name of a driver like GCC's, and the others are that driver's.
+    Driver,
     /// It makes code that cannot be instrumented.
     Cannot(String),
 }

@@ -1,4 +1,4 @@
-//! What is known of each language: one file each, and a line in [`Language`] and in [`ALL`].
+//! What is known of each language: one file each, and its lines in [`Language`].
 //!
 //! A driver whose arguments are GCC's, and rustc, load the pass themselves. Of any other front end the language's file says how it
 //! writes bitcode that is not optimised yet ([`Call`]); clang makes the code of that.
@@ -14,7 +14,7 @@ mod zig;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-pub use facts::{BackEnd, Call, Facts, Front, OBJECTS, Passed};
+pub use facts::{BackEnd, Call, Facts, Front, OBJECTS, Parse, Passed};
 
 /// The language of a unit's source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -34,26 +34,23 @@ pub enum Language {
     D,
 }
 
-/// All languages.
-const ALL: [(Language, &Facts); 6] = [
-    (Language::C, &c::FACTS),
-    (Language::Cxx, &cxx::FACTS),
-    (Language::Fortran, &fortran::FACTS),
-    (Language::Rust, &rust::FACTS),
-    (Language::Zig, &zig::FACTS),
-    (Language::D, &d::FACTS),
-];
-
 impl Language {
     /// What it needs.
     pub fn facts(self) -> &'static Facts {
-        let found = ALL.iter().find(|(language, _)| *language == self);
-        found.map_or(&c::FACTS, |(_, facts)| facts)
+        match self {
+            Self::C => &c::FACTS,
+            Self::Cxx => &cxx::FACTS,
+            Self::Fortran => &fortran::FACTS,
+            Self::Rust => &rust::FACTS,
+            Self::Zig => &zig::FACTS,
+            Self::D => &d::FACTS,
+        }
     }
 
     /// All of them.
     pub fn all() -> impl Iterator<Item = Self> {
-        ALL.iter().map(|(language, _)| *language)
+        use Language::*;
+        [C, Cxx, Fortran, Rust, Zig, D].into_iter()
     }
 
     /// The language of a source by its name.

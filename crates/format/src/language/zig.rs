@@ -47,6 +47,9 @@ const WITH_VALUE: [&str; 25] = [
 /// Takes a call of `zig build-exe`, `build-obj` or `build-lib` apart; the bitcode goes to `scratch`.
 fn call(arguments: &[String], scratch: &Path) -> Result<Call, Passed> {
     let kind = arguments.first().map_or("", String::as_str);
+    if matches!(kind, "cc" | "c++") {
+        return Err(Passed::Driver);
+    }
     if !matches!(kind, "build-exe" | "build-obj" | "build-lib")
         || arguments.iter().any(|a| a == "-h" || a == "--help")
     {
@@ -196,6 +199,7 @@ fn call(arguments: &[String], scratch: &Path) -> Result<Call, Passed> {
         output,
         each: None,
         link,
+        by_cc: true,
         changes,
     })
 }

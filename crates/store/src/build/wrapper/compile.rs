@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use cere_format::build::{BUILD_VERSION, CompileCommand, ENV_COMMAND, ENV_HEADERS, SkippedLoop};
 use cere_system::console::warning;
 use cere_system::process::supervise::shell_code;
+use cere_toolchain::arguments::is_ir;
 use cere_toolchain::unit::{CLANG, FLANG};
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Read, Write};
@@ -50,35 +51,44 @@ impl Job {
             let full = self.with_plugin(line, &plugin);
             self.attempt(&self.compiler, &full, input.as_deref(), Some(&path))
         })?;
-        match tried {
-            Tried::Done(text) => {
-                print_messages(&text);
-                self.instrumented_well(source);
-                self.note_object(output, scratch)?;
-                Ok(0)
-            }
-            Tried::Failed(status, text) => {
-                // The plain compiler shows whether the source or the pass is the cause.
-                let (plain, plain_text) =
-                    self.attempt(&self.compiler, line, input.as_deref(), None)?;
-                print_messages(&plain_text);
-                if plain.success() {
-                    self.not_instrumented(source, &reason(&text, status));
-                } else if let Some(advice) = modules::advice(&plain_text, &self.parsed) {
-                    warning!("{advice}");
-                }
-                Ok(shell_code(plain))
-            }
-        }
+        self.concluded(
+            source,
+            tried,
+            || self.note_object(output, scratch),
+            || self.attempt(&self.compiler, line, input.as_deref(), None),
+        )
     }
 
-    /// Forgets that the source was once compiled without regions.
-    pub fn instrumented_well(&self, source: &str) {
-        let _ = std::fs::remove_file(self.failure(source));
+    /// Ends a compile of `source`: with what is `done` after the pass has done its work, else by a `plain` compile, which shows whether the
+    /// source or the pass is the cause. The exit status.
+    pub fn concluded(
+        &self,
+        source: &str,
+        tried: Tried,
+        done: impl FnOnce() -> Result<()>,
+        plain: impl FnOnce() -> Result<(ExitStatus, String)>,
+    ) -> Result<u8> {
+        let (status, text) = match tried {
+            Tried::Done(text) => {
+                print_messages(&text);
+                let _ = std::fs::remove_file(self.failure(source));
+                done()?;
+                return Ok(0);
+            }
+            Tried::Failed(status, text) => (status, text),
+        };
+        let (plain, said) = plain()?;
+        print_messages(&said);
+        if plain.success() {
+            self.not_instrumented(source, &reason(&text, status));
+        } else if let Some(advice) = modules::advice(&said, &self.parsed) {
+            warning!("{advice}");
+        }
+        Ok(shell_code(plain))
     }
 
     /// Says that the source is compiled without regions, now and in the summary of the build.
-    pub fn not_instrumented(&self, source: &str, reason: &str) {
+    fn not_instrumented(&self, source: &str, reason: &str) {
         warning!("{source} is compiled without regions: {reason}");
         let failure = Failure {
             source: source.into(),
@@ -251,16 +261,8 @@ pub fn through_pass(
     }
 }
 
-/// Whether a source is IR.
-fn is_ir(source: &str, explicit: Option<&str>) -> bool {
-    match explicit {
-        Some(explicit) => explicit == "ir",
-        None => source.ends_with(".bc") || source.ends_with(".ll"),
-    }
-}
-
 /// The error in a few lines, without the compiler's stack dump.
-pub fn reason(text: &str, status: ExitStatus) -> String {
+fn reason(text: &str, status: ExitStatus) -> String {
     let dump = ["PLEASE submit a bug report", "Stack dump:"];
     let lines: Vec<&str> = text
         .lines()
@@ -288,7 +290,7 @@ fn parse_retry(text: &str) -> Option<SkippedLoop> {
 }
 
 /// Prints the compiler's messages.
-pub fn print_messages(text: &str) {
+fn print_messages(text: &str) {
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 

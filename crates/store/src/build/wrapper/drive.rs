@@ -57,7 +57,7 @@ pub fn drive(tool: Tool, given: Vec<String>, named: Option<PathBuf>) -> Result<u
     if tool.language == Language::Fortran
         && let Ok(store) = &store
     {
-        modules::prefer(store, &compiler, &mut parsed)?;
+        modules::prefer(store, &compiler, &mut parsed);
     }
     if parsed.mode == Mode::PassThrough {
         return pass_through(&compiler, &adapted.arguments);

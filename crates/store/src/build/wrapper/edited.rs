@@ -11,7 +11,7 @@ use cere_format::build::{
     BUILD_VERSION, CompileCommand, ENV_COMMAND, ENV_KEPT_ALONE, Language, Unit,
 };
 use cere_format::language::rust::{COMPILER, Rustc};
-use cere_format::language::{Call, Front, Passed};
+use cere_format::language::{Front, Parse};
 use cere_format::store::Store;
 use cere_sandbox::{Kind, Sandbox, Task};
 use cere_toolchain::arguments::{self, Item};
@@ -209,7 +209,7 @@ fn by_rustc(unit: &Unit, edit: &Edit, scratch: &Path, plugin: &Path) -> Result<P
     // Debug information stays as it was: rustc keeps variables in memory for it.
     let (line, _) = call.whole();
     let program = front_of(unit, COMPILER)?;
-    let mut line = rust::with_pass(&line, plugin, &program);
+    let mut line = rust::with_pass(&line, plugin, &rust::version(&program, &line));
     line.push("--emit=obj".to_owned());
     Ok(Plan {
         directory,
@@ -219,13 +219,7 @@ fn by_rustc(unit: &Unit, edit: &Edit, scratch: &Path, plugin: &Path) -> Result<P
 }
 
 /// By a compiler that writes bitcode.
-fn by_own(
-    unit: &Unit,
-    edit: &Edit,
-    scratch: &Path,
-    plugin: &Path,
-    parse: fn(&[String], &Path) -> std::result::Result<Call, Passed>,
-) -> Result<Plan> {
+fn by_own(unit: &Unit, edit: &Edit, scratch: &Path, plugin: &Path, parse: Parse) -> Result<Plan> {
     let (mut given, directory) = recorded(unit, edit)?;
     for (original, new) in &edit.replaced {
         let mut words = given.iter_mut();
@@ -336,7 +330,7 @@ fn job(unit: &Unit, edit: &Edit, scratch: &Path) -> Result<Job> {
     let adapted = gcc::adapt(&given, &file, language)?;
     let mut parsed = arguments::parse(&adapted.arguments, language);
     if language == Language::Fortran {
-        modules::prefer(&Store::new(&command.store), &file, &mut parsed)?;
+        modules::prefer(&Store::new(&command.store), &file, &mut parsed);
     }
     Ok(Job {
         name,

@@ -49,13 +49,28 @@ pub fn kept(
             None => to.display().to_string(),
         })
     };
-    arguments.iter().map(copy).collect()
+    let mut words = Vec::new();
+    for word in arguments {
+        // An object is what it is, whatever was said of the IR in its place.
+        if made.iter().any(|(of, _)| of == word)
+            && words.iter().any(|w: &String| w.starts_with("-x"))
+        {
+            words.push("-xnone".to_owned());
+        }
+        words.push(copy(word)?);
+    }
+    Ok(words)
 }
 
-/// Whether a compiler removes the file after the link.
+/// Whether a compiler removes the file after the link: rustc's parts of a crate and what it keeps in a directory of its own, and what
+/// wrappers make.
 fn is_temporary(store: &Store, file: &Path) -> bool {
     let part = file.to_str().is_some_and(|name| name.ends_with(PARTS));
-    part || file.starts_with(std::env::temp_dir()) || file.starts_with(state::scratch(store))
+    let below = file.strip_prefix(std::env::temp_dir()).ok();
+    let first = below.and_then(|below| below.components().next());
+    let rustcs =
+        first.is_some_and(|first| first.as_os_str().as_encoded_bytes().starts_with(b"rustc"));
+    part || rustcs || file.starts_with(state::scratch(store))
 }
 
 /// A name in `directory` after that of `file` that nothing has.

@@ -2,15 +2,13 @@
 
 use super::{inputs, said};
 use crate::state;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use cere_format::build::{BUILD_VERSION, LinkCommand};
 use cere_format::store::Store;
 use cere_system::process::supervise::shell_code;
-use cere_toolchain::arguments::{self, Item, Mode, Parsed};
+use cere_toolchain::arguments::{self, Item, Mode, Parsed, is_ir};
 use cere_toolchain::codegen;
-use object::read::archive::ArchiveFile;
 use std::ffi::OsStr;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -31,9 +29,6 @@ pub struct Job {
     /// The parsed arguments.
     pub parsed: Parsed,
 }
-
-/// The archiver.
-const AR: &str = "llvm-ar-22";
 
 /// Options for links only.
 const LINKING: &[&str] = &[
@@ -77,91 +72,24 @@ pub fn link_words(words: &[String]) -> Option<Vec<String>> {
     }
 }
 
-/// Whether these are the first bytes of LLVM's bitcode.
-fn begins_bitcode(bytes: &[u8]) -> bool {
-    bytes.starts_with(b"BC\xc0\xde") || bytes.starts_with(b"\xde\xc0\x17\x0b")
-}
-
-/// Whether the file is an object that holds LLVM's bitcode.
-fn is_bitcode(path: &str) -> bool {
-    let mut magic = [0; 4];
-    let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut magic));
-    read.is_ok() && begins_bitcode(&magic)
-}
-
-/// Whether the file is an archive with such an object.
-fn has_bitcode(path: &str) -> bool {
-    if !(path.ends_with(".a") || path.ends_with(".rlib")) {
-        return false;
-    }
-    let Ok(bytes) = std::fs::read(path) else {
-        return false;
-    };
-    ArchiveFile::parse(&*bytes).is_ok_and(|archive| {
-        let mut members = archive.members().flatten();
-        members.any(|member| member.data(&*bytes).is_ok_and(begins_bitcode))
-    })
-}
-
 impl Job {
     /// Does the driver's work and returns its exit status.
     pub fn run(self) -> Result<u8> {
-        let bitcode = self.parsed.mode == Mode::Link
-            && self
-                .others()
-                .any(|path| is_bitcode(path) || has_bitcode(path));
-        match bitcode && !self.options().any(|option| option.starts_with("-O")) {
-            true => self.at_level_of_link().work(),
-            false => self.work(),
+        match self.parsed.mode {
+            Mode::Link => {
+                let (job, archives) = self.with_bitcode();
+                job.work(&archives)
+            }
+            _ => self.work(&[]),
         }
     }
 
-    /// With the level of optimisation that the linker was to have for bitcode, or its own default.
-    fn at_level_of_link(mut self) -> Self {
-        let level = self.options().find_map(|option| {
-            let parts = option.strip_prefix("-Wl,")?.split(',');
-            let level = |part: &str| {
-                let plugin = part.strip_prefix("-plugin-opt=O");
-                plugin.or(part.strip_prefix("--lto-O")).map(str::to_owned)
-            };
-            parts.rev().find_map(level)
-        });
-        let level = format!("-O{}", level.as_deref().unwrap_or("2"));
-        said::once(
-            &self.store,
-            &format!("bitcode at the link is compiled with {level}, as the linker would"),
-        );
-        let mut flags = vec![level];
-        if self.options().any(|option| option == "-shared") {
-            flags.push("-fPIC".to_owned());
-        }
-        self.parsed.codegen.extend(flags.iter().cloned());
-        let options = flags.into_iter().map(|flag| Item::Option(vec![flag]));
-        self.parsed.items.splice(0..0, options);
-        self
-    }
-
-    /// The inputs that are no sources.
-    fn others(&self) -> impl Iterator<Item = &str> {
-        self.parsed.items.iter().filter_map(|item| match item {
-            Item::Other(path) => Some(path.as_str()),
-            _ => None,
-        })
-    }
-
-    fn work(&self) -> Result<u8> {
-        let temporary = state::scratch(&self.store);
-        state::make_directory(&temporary)?;
-        let scratch = tempfile::Builder::new()
-            .prefix("wrap")
-            .tempdir_in(&temporary)
-            .with_context(|| format!("cannot write in {}", temporary.display()))?;
-        let ir = Some("ir".to_owned());
+    /// `archives`: those of the inputs that hold bitcode.
+    fn work(&self, archives: &[String]) -> Result<u8> {
+        let scratch = state::own_scratch(&self.store)?;
         let sources = self.parsed.items.iter().filter_map(|item| match item {
             Item::Source { path, explicit } => Some((path, explicit, true)),
             Item::Assembler { path, explicit } => Some((path, explicit, false)),
-            // What a compiler wrote for optimising at the link.
-            Item::Other(path) if is_bitcode(path) => Some((path, &ir, true)),
             _ => None,
         });
         let sources: Vec<_> = sources.collect();
@@ -184,13 +112,10 @@ impl Job {
                 None => arguments::default_output(path, self.parsed.assembly),
             };
             let line = self.compile_line(path, explicit.as_deref(), &output);
-            let status = if instrumented {
-                {
-                    let given = (path.as_str(), explicit.as_deref());
-                    self.instrumented(given, &line, &output, scratch.path())?
-                }
-            } else {
-                self.plain(&line)?
+            let given = (path.as_str(), explicit.as_deref());
+            let status = match instrumented {
+                true => self.instrumented(given, &line, &output, scratch.path())?,
+                false => self.plain(&line)?,
             };
             // Like a driver, go on: the other sources may have errors to report too.
             if status != 0 && failed == 0 {
@@ -198,12 +123,8 @@ impl Job {
             }
             objects.push(output);
         }
-        let archives = match link && failed == 0 {
-            true => self.archives(scratch.path())?,
-            false => Vec::new(),
-        };
         let status = match failed {
-            0 if link => self.link(&objects, &archives)?,
+            0 if link => self.link(&objects, &self.with_code(archives, scratch.path())?)?,
             _ => failed,
         };
         if link && !keeps {
@@ -215,7 +136,7 @@ impl Job {
     }
 
     /// The names of the options.
-    fn options(&self) -> impl Iterator<Item = &str> {
+    pub fn options(&self) -> impl Iterator<Item = &str> {
         self.parsed.items.iter().filter_map(|item| match item {
             Item::Option(words) => words.first().map(String::as_str),
             _ => None,
@@ -318,63 +239,6 @@ impl Job {
         }
     }
 
-    /// Archives with objects of bitcode, each with one that has the code in their place.
-    fn archives(&self, scratch: &Path) -> Result<Vec<(String, PathBuf)>> {
-        let mut made = Vec::new();
-        for (number, path) in self.others().filter(|path| has_bitcode(path)).enumerate() {
-            let Ok(bytes) = std::fs::read(path) else {
-                continue;
-            };
-            let Ok(archive) = ArchiveFile::parse(&*bytes) else {
-                continue;
-            };
-            let members = archive.members().flatten();
-            let members: Vec<_> = members
-                .filter_map(|m| {
-                    Some((
-                        String::from_utf8_lossy(m.name()).into_owned(),
-                        m.data(&*bytes).ok()?,
-                    ))
-                })
-                .collect();
-            let room = scratch.join(format!("archive{number}"));
-            let file = Path::new(path).file_name().unwrap_or_default();
-            self.with_code(&members, &room, &room.join(file))?;
-            made.push((path.to_owned(), room.join(file)));
-        }
-        Ok(made)
-    }
-
-    /// Makes the code of an archive's members in `room`, and of those an archive `to`.
-    fn with_code(&self, members: &[(String, &[u8])], room: &Path, to: &Path) -> Result<()> {
-        state::make_directory(room)?;
-        let mut ar = Command::new(AR);
-        ar.arg("rcs").arg(to);
-        for (number, (name, data)) in members.iter().enumerate() {
-            let name = Path::new(name).file_name().unwrap_or_default();
-            let file = room.join(format!("{number}-{}", name.display()));
-            std::fs::write(&file, data)
-                .with_context(|| format!("cannot write {}", file.display()))?;
-            if !begins_bitcode(data) {
-                ar.arg(file);
-                continue;
-            }
-            let object = file.with_extension("code.o");
-            let source = file.display().to_string();
-            let line = self.compile_line(&source, Some("ir"), &object);
-            let status = self.instrumented((&source, Some("ir")), &line, &object, room)?;
-            ensure!(
-                status == 0,
-                "{} cannot be compiled: see above",
-                file.display()
-            );
-            ar.arg(object);
-        }
-        let status = ar.status().with_context(|| format!("cannot run {AR}"))?;
-        ensure!(status.success(), "{AR} could not make {}", to.display());
-        Ok(())
-    }
-
     fn link(&self, objects: &[PathBuf], archives: &[(String, PathBuf)]) -> Result<u8> {
         let mut line = Vec::new();
         if !objects.is_empty() {
@@ -389,13 +253,15 @@ impl Job {
         let mut strips = false;
         for item in &self.parsed.items {
             match item {
-                Item::Source { .. } | Item::Assembler { .. } => {
-                    line.extend(objects.next().map(|o| o.display().to_string()));
-                }
-                Item::Other(path) if is_bitcode(path) => {
+                Item::Source { path, explicit } => {
                     let object = objects.next();
-                    made.extend(object.map(|object| (path.as_str(), object.as_path())));
+                    // What is linked again takes the object: no source says what IR is.
+                    let kept = object.filter(|_| is_ir(path, explicit.as_deref()));
+                    made.extend(kept.map(|object| (path.as_str(), object.as_path())));
                     line.extend(object.map(|o| o.display().to_string()));
+                }
+                Item::Assembler { .. } => {
+                    line.extend(objects.next().map(|o| o.display().to_string()));
                 }
                 Item::Other(path) => {
                     let new = archives.iter().find(|(of, _)| of == path);

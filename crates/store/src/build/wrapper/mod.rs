@@ -3,6 +3,7 @@
 //!
 //! A wrapper is a program of its own: it speaks on stderr, as the compiler whose place it takes.
 
+mod bitcode;
 mod compile;
 mod drive;
 pub mod edited;

@@ -1,6 +1,7 @@
 //! Modules of Fortran that gfortran compiled, which flang cannot read: those of MPI are made again from the library's `mpif.h`, others
 //! from sources that the user names.
 
+use super::said;
 use crate::state;
 use anyhow::{Context, Result, bail};
 use cere_format::build::Language;
@@ -23,7 +24,7 @@ fn own(store: &Store) -> PathBuf {
 }
 
 /// Lets a compile find modules that flang has made before those of gfortran.
-pub fn prefer(store: &Store, flang: &Path, parsed: &mut Parsed) -> Result<()> {
+pub fn prefer(store: &Store, flang: &Path, parsed: &mut Parsed) {
     let mut first = Vec::new();
     if own(store).is_dir() {
         first.push(own(store));
@@ -33,13 +34,15 @@ pub fn prefer(store: &Store, flang: &Path, parsed: &mut Parsed) -> Result<()> {
     let gnu = directories.iter().any(|d| is_gnu(&d.join("mpi.mod")));
     if let Some(directory) = with_header {
         let sizes = directory.join(SIZES).is_file();
-        if gnu || sizes {
-            first.push(of_mpi(store, flang, directory)?);
+        // A source that does not use it compiles all the same.
+        match (gnu || sizes).then(|| of_mpi(store, flang, directory)) {
+            Some(Ok(made)) => first.push(made),
+            Some(Err(error)) => said::once(store, &format!("{error:#}")),
+            None => {}
         }
     }
     let option = |directory: PathBuf| Item::Option(vec![format!("-I{}", directory.display())]);
     parsed.items.splice(0..0, first.into_iter().map(option));
-    Ok(())
 }
 
 /// The directories that are searched for headers and modules.

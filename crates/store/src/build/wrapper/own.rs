@@ -1,6 +1,6 @@
 //! Compilers that are called in a way of their own, and write bitcode.
 
-use super::compile::{Tried, print_messages, reason, through_pass};
+use super::compile::through_pass;
 use super::drive::drive;
 use super::inputs::ENV_KEEP_INPUTS;
 use super::job::Job;
@@ -8,14 +8,12 @@ use super::tools::{Tool, compiler, pass_through, store, tool};
 use super::{front, said};
 use crate::{components, state};
 use anyhow::{Context, Result};
-use cere_format::language::{Call, OBJECTS, Passed};
+use cere_format::language::{Call, OBJECTS, Parse, Passed};
 use cere_system::process::supervise::shell_code;
-use cere_toolchain::arguments::{self, Mode, Parsed};
+use cere_toolchain::arguments::{self, Parsed};
 use cere_toolchain::unit::CLANG;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-
-type Parse = fn(&[String], &Path) -> std::result::Result<Call, Passed>;
 
 /// Acts as `tool`, whose arguments `parse` takes apart; `named`: the compiler that the build names by its path.
 pub fn run(by: Tool, given: &[String], named: Option<PathBuf>, parse: Parse) -> Result<u8> {
@@ -23,23 +21,17 @@ pub fn run(by: Tool, given: &[String], named: Option<PathBuf>, parse: Parse) -> 
         Some(named) => named,
         None => compiler(by.compiler)?,
     };
-    // `zig cc` and `zig c++` are clang.
-    if let Some(driver) = given.first().and_then(|first| tool(first))
-        && by.compiler == "zig"
-    {
-        return drive(driver, given[1..].to_vec(), None);
-    }
     let store = store()?;
-    let temporary = state::scratch(&store);
-    state::make_directory(&temporary)?;
-    let scratch = tempfile::Builder::new()
-        .prefix("wrap")
-        .tempdir_in(&temporary);
-    let scratch = scratch.with_context(|| format!("cannot write in {}", temporary.display()))?;
+    let scratch = state::own_scratch(&store)?;
     let expanded = arguments::expand(given.to_vec(), 0)?;
     let call = match parse(&expanded, scratch.path()) {
         Ok(call) => call,
         Err(Passed::Other) => return pass_through(&front_end, given),
+        Err(Passed::Driver) => {
+            let driver = given.first().and_then(|first| tool(first));
+            let driver = driver.with_context(|| format!("{} has no such driver", by.compiler))?;
+            return drive(driver, given[1..].to_vec(), None);
+        }
         Err(Passed::Cannot(why)) => {
             said::once(&store, &format!("{} is left as it is: {why}", by.compiler));
             return pass_through(&front_end, given);
@@ -59,15 +51,7 @@ pub fn run(by: Tool, given: &[String], named: Option<PathBuf>, parse: Parse) -> 
         store,
         directory: std::env::current_dir()?,
         expanded,
-        parsed: Parsed {
-            mode: Mode::Compile,
-            assembly: false,
-            items: Vec::new(),
-            output: Some(call.output.display().to_string()),
-            debug: call.debug,
-            tracks: false,
-            codegen: call.codegen.clone(),
-        },
+        parsed: Parsed::compile(&call.output, call.debug, call.codegen.clone()),
     };
     job.finish(&call, scratch.path())
 }
@@ -106,10 +90,9 @@ impl Job {
             true => objects.clone(),
             false => vec![word.clone()],
         });
-        // The language's own driver knows its libraries, and calls `cc`; clang is one itself.
-        let program = match self.name {
-            "zig" => self.store.wrappers().join("cc"),
-            _ => self.compiler.clone(),
+        let program = match call.by_cc {
+            true => self.store.wrappers().join("cc"),
+            false => self.compiler.clone(),
         };
         let status = Command::new(&program)
             .args(words)
@@ -131,22 +114,15 @@ impl Job {
             self.attempt(&clang, &line, None, Some(&path))
         })?;
         let source = file.file_stem().unwrap_or_default().to_string_lossy();
-        match tried {
-            Tried::Done(_) => {
-                self.instrumented_well(&source);
-                self.note_object(object, scratch)?;
-                Ok(0)
-            }
-            Tried::Failed(status, text) => {
+        self.concluded(
+            &source,
+            tried,
+            || self.note_object(object, scratch),
+            || {
                 let line = front::of_bitcode(codegen, None, file, object);
-                let (plain, said) = self.attempt(&clang, &line, None, None)?;
-                print_messages(&said);
-                if plain.success() {
-                    self.not_instrumented(&source, &reason(&text, status));
-                }
-                Ok(shell_code(plain))
-            }
-        }
+                self.attempt(&clang, &line, None, None)
+            },
+        )
     }
 }
 

@@ -1,6 +1,6 @@
 //! rustc, which loads the pass as clang does: both are LLVM 22.
 
-use super::compile::{Tried, print_messages, reason, through_pass};
+use super::compile::through_pass;
 use super::inputs::{ENV_KEEP_INPUTS, ENV_UNRECORDED};
 use super::job::Job;
 use super::said;
@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use cere_format::build::{ENV_COMMAND, ENV_HEADERS};
 use cere_format::language::rust::{COMPILER, Rustc};
 use cere_system::process::supervise::shell_code;
-use cere_toolchain::arguments::{Mode, Parsed};
+use cere_toolchain::arguments::Parsed;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashSet};
 use std::io::{BufRead, BufReader};
@@ -58,17 +58,10 @@ pub fn run(given: &[String], named: Option<PathBuf>) -> Result<u8> {
         store,
         directory: std::env::current_dir()?,
         expanded,
-        parsed: Parsed {
-            mode: Mode::Compile,
-            assembly: false,
-            items: Vec::new(),
-            output: Some(output.display().to_string()),
-            debug: call.has_debug(),
-            tracks: false,
-            codegen: call.flags(),
-        },
+        parsed: Parsed::compile(&output, call.has_debug(), call.flags()),
     };
-    job.crate_of(&call, &line, &output, given)
+    let line = with_pass(&line, &components::find(components::PLUGIN)?, &said_version);
+    job.crate_of(&call, line, &output, given)
 }
 
 /// The arguments, those in files among them, one a line.
@@ -88,7 +81,7 @@ fn expand(given: &[String]) -> Result<Vec<String>> {
 }
 
 /// What the compiler that is called so says of itself: rustup's may be told first which one it is (`+nightly`).
-fn version(rustc: &Path, arguments: &[String]) -> String {
+pub fn version(rustc: &Path, arguments: &[String]) -> String {
     let toolchain = arguments.first().filter(|first| first.starts_with('+'));
     let output = Command::new(rustc).args(toolchain).arg("-vV").output();
     output.map_or_else(
@@ -127,22 +120,14 @@ impl Job {
     fn crate_of(
         &self,
         call: &Rustc,
-        line: &[String],
+        mut line: Vec<String>,
         output: &Path,
         given: &[String],
     ) -> Result<u8> {
-        let temporary = state::scratch(&self.store);
-        state::make_directory(&temporary)?;
-        let scratch = tempfile::Builder::new()
-            .prefix("wrap")
-            .tempdir_in(&temporary);
-        let scratch =
-            scratch.with_context(|| format!("cannot write in {}", temporary.display()))?;
+        let scratch = state::own_scratch(&self.store)?;
         let path = scratch.path().join("command.json");
         let mut record = self.record(output)?;
         record.variables = variables();
-        let plugin = components::find(components::PLUGIN)?;
-        let mut line = with_pass(line, &plugin, &self.compiler);
         let files = list_files(call, &mut line, scratch.path());
         let mut variables = record.variables.clone();
         // What cargo was told once it does not expect again.
@@ -151,23 +136,11 @@ impl Job {
             self.rustc(&line, Some((&path, &files)), &told)
         })?;
         let name = call.root.as_deref().unwrap_or(COMPILER);
-        match tried {
-            Tried::Done(text) => {
-                print_messages(&text);
-                self.instrumented_well(name);
-                variables.extend(asked_for(&files));
-                self.note_crate(output, &variables)?;
-                Ok(0)
-            }
-            Tried::Failed(status, text) => {
-                let (plain, said) = self.rustc(given, None, &told)?;
-                print_messages(&said);
-                if plain.success() {
-                    self.not_instrumented(name, &reason(&text, status));
-                }
-                Ok(shell_code(plain))
-            }
-        }
+        let done = || {
+            variables.extend(asked_for(&files));
+            self.note_crate(output, &variables)
+        };
+        self.concluded(name, tried, done, || self.rustc(given, None, &told))
     }
 
     /// Runs the compiler; what it says is returned, but for what cargo waits for, such as that the metadata is there: that goes on at once, unless
@@ -256,14 +229,14 @@ fn list_files(call: &Rustc, line: &mut Vec<String>, scratch: &Path) -> PathBuf {
     own
 }
 
-/// `line` with the pass, for this compiler.
-pub fn with_pass(line: &[String], plugin: &Path, rustc: &Path) -> Vec<String> {
+/// `line` with the pass, for the compiler that says `version` of itself.
+pub fn with_pass(line: &[String], plugin: &Path, version: &str) -> Vec<String> {
     let mut full = line.to_vec();
     full.push(format!("-Zllvm-plugins={}", plugin.display()));
     // The names of values.
     full.push("-Zfewer-names=no".to_owned());
     // What a released compiler refuses to a crate it still does.
-    let released = !field(&version(rustc, line), "release:").contains('-');
+    let released = !field(version, "release:").contains('-');
     if released && std::env::var_os(BOOTSTRAP).is_none() {
         full.push("-Zallow-features=".to_owned());
     }
