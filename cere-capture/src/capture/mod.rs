@@ -1,6 +1,7 @@
 //! Captures: runs of the program that yield codelets.
 
 mod choose;
+mod forecast;
 mod invocations;
 mod missing;
 mod others;
@@ -13,6 +14,7 @@ mod traces;
 mod untimed;
 
 pub use choose::Skipped;
+pub use forecast::Forecast;
 pub use invocations::parse as parse_invocations;
 pub use missing::Refused;
 pub use request::{End, Ranks, Request, Taken};
@@ -74,6 +76,36 @@ pub fn take(request: &Request) -> Result<Taken> {
             take_each(request, &ranks)
         }
     }
+}
+
+/// What a capture would do: profiles the program if the store has no sufficient profile. The error says why the program was not run.
+pub fn forecast(request: &Request) -> Result<Forecast> {
+    Program::open(request.command, request.store)?;
+    let _lock = state::lock(request.store)?;
+    let mut session = Session::open(request, Which::Main, false)?;
+    let units = session.program.image.as_ref().map(|image| &image.units);
+    let named = match request.patterns {
+        [] => None,
+        patterns => Some(choose::by_pattern(&session.all, patterns, units)?),
+    };
+    let wish = Wish {
+        named,
+        list: request.invocations.clone(),
+        thread: request.thread,
+    };
+    let Some(profile) = session.profile_before(&wish)? else {
+        bail!("there is no profile, and named invocations need none: leave out --plan");
+    };
+    let captured = session.captured_run(Some(&profile), &reads::of(request.command))?;
+    let (mut choices, _) = wish.choices(Some(&profile))?;
+    if request.missing {
+        let same = |of: &CapturedRun| {
+            of.is_command_of(&captured) && of.program == captured.program && of.is_of(&profile)
+        };
+        let refused = Refused::of(request.store, &captured.program, request.command);
+        refused.leave_out(request.store, &same, &mut choices)?;
+    }
+    Ok(Forecast::of(&profile, &choices))
 }
 
 /// Captures in each of `ranks`, with a profile of each.
@@ -323,7 +355,11 @@ impl<'a> Session<'a> {
         profile: Option<&Profile>,
         packing: Option<&Packing>,
     ) -> Result<Finished> {
-        let tracing = &self.request.tracing;
+        let captures = choices.iter().map(|c| c.invocations.len()).sum();
+        let tracing = self.request.tracing.clone().map(|mut tracing| {
+            tracing.fit(profile.map(|p| p.seconds), captures);
+            tracing
+        });
         let name = |key: &RegionKey| {
             let named = self.all.iter().find(|n| n.key == *key);
             named.map_or_else(|| "a region".into(), |n| n.name.clone())
@@ -339,7 +375,7 @@ impl<'a> Session<'a> {
                 thread: c.thread,
                 invocations: numbers(c),
                 seconds: timed.and_then(|profile| times::longest(profile, &c.key)),
-                starts: match tracing {
+                starts: match &tracing {
                     // A page trace is of the first thread.
                     _ if c.thread != 0 => Vec::new(),
                     Some(tracing) => tracing.starts(profile, &c.key, &numbers(c), name),

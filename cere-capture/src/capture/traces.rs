@@ -17,11 +17,25 @@ pub struct Tracing {
     pub pages: Option<u64>,
     /// A trace begins at least this many invocations of its region earlier.
     pub invocations: u64,
-    /// A trace begins at least this many seconds earlier, as far as the profile shows.
-    pub window: f64,
+    /// A trace begins at least this many seconds earlier, as far as the profile shows; `None`: see [`Tracing::fit`].
+    pub window: Option<f64>,
 }
 
+/// Seconds of a trace: this machine's caches hold nothing older that a region is likely to use.
+const WINDOW: f64 = 0.05;
+/// Seconds of a trace that is cut short.
+const SHORT: f64 = 0.005;
+/// Share of a run that its traces may take.
+const TRACED: f64 = 0.5;
+
 impl Tracing {
+    /// Sets the window for `count` traces in a run of `seconds`, if it is not given: where many invocations are captured in a short run,
+    /// traces are shorter, so that no more than half of the run is traced.
+    pub fn fit(&mut self, seconds: Option<f64>, count: usize) {
+        let fits = seconds.map_or(WINDOW, |seconds| TRACED * seconds / count.max(1) as f64);
+        self.window.get_or_insert(fits.clamp(SHORT, WINDOW));
+    }
+
     /// The plan for the preload library.
     pub fn plan(&self) -> TracePlan {
         let cache = machine::caches_of(0)
@@ -51,7 +65,9 @@ impl Tracing {
                 .filter(|count| *count > 0)
                 .map(|count| (key.clone(), count));
             let mut events = vec![earlier];
-            events.extend(profile.and_then(|p| by_time(p, key, invocation, self.window)));
+            events.extend(
+                profile.and_then(|p| by_time(p, key, invocation, self.window.unwrap_or(WINDOW))),
+            );
             // Nothing comes before the program's start.
             if events.contains(&None) {
                 events = vec![None];
@@ -127,6 +143,21 @@ mod tests {
         profile
     }
 
+    #[test]
+    fn many_traces_in_a_short_run_are_short() {
+        let fitted = |window, seconds, count| {
+            let mut tracing = options(1, 0.0);
+            tracing.window = window;
+            tracing.fit(seconds, count);
+            tracing.window
+        };
+        assert_eq!(fitted(None, Some(60.0), 50), Some(0.05));
+        assert_eq!(fitted(None, Some(1.0), 50), Some(0.01));
+        assert_eq!(fitted(None, Some(0.1), 50), Some(0.005));
+        assert_eq!(fitted(None, None, 50), Some(0.05));
+        assert_eq!(fitted(Some(0.2), Some(1.0), 50), Some(0.2));
+    }
+
     const ALL: [(usize, u64, u64); 6] = [
         (1, 1, 50),
         (0, 1, 100),
@@ -141,7 +172,7 @@ mod tests {
             slots: 64,
             pages: None,
             invocations: earlier,
-            window,
+            window: Some(window),
         }
     }
 

@@ -16,13 +16,13 @@ use cere_store::state;
 use cere_system::console::print;
 use cere_system::events::Events;
 
-/// Seconds above which a program counts as long: then as few runs as possible are made.
-const LONG: f64 = 20.0;
+/// Seconds above which as few runs as possible are made: a capture is to take four of them as a whole.
+const LONG: f64 = 0.5;
 
 /// Mean number of classes of a region above which they are likely to be noise.
 const MANY: usize = 2;
 
-/// Number of runs for reliable times on a busy machine: 3. For a long program 1, or 2 if its regions seem to have many
+/// Number of runs for reliable times on a busy machine: 3. For a program of more than half a second 1, or 2 if its regions seem to have many
 /// classes: a second run shows which of these are noise, and each class would be captured and replayed under all flags.
 pub fn sufficient_runs(profile: &Profile) -> u32 {
     sufficient_runs_and_note(profile).0
@@ -233,16 +233,9 @@ mod tests {
         for region in &mut profile.regions {
             times(region, even);
         }
+        profile.seconds = 0.4;
         assert_eq!(sufficient_runs(&profile), 3);
-        profile.seconds = 30.0;
-        for region in &mut profile.regions {
-            region.inclusive_seconds *= 30.0;
-            region.self_seconds *= 30.0;
-        }
-        for node in &mut profile.tree {
-            node.inclusive_seconds *= 30.0;
-            node.self_seconds *= 30.0;
-        }
+        profile.seconds = 0.6;
         assert_eq!(sufficient_runs(&profile), 1);
         times(&mut profile.regions[0], scattered);
         assert_eq!(sufficient_runs(&profile), 2);

@@ -4,7 +4,7 @@ use crate::options::ranks::RankOptions;
 use crate::options::{self, Common};
 use crate::show;
 use anyhow::{Result, bail};
-use cere_capture::capture::{End, Request, Taken, Tracing, parse_invocations, take};
+use cere_capture::capture::{End, Request, Taken, Tracing, forecast, parse_invocations, take};
 use cere_capture::launch::Output;
 use cere_system::console::print::{self, tell};
 use cere_system::console::{self, note, warning};
@@ -62,10 +62,13 @@ pub struct Options {
     /// A status of the program other than 0 is a warning: it does not decide the status of this command
     #[arg(long)]
     ignore_status: bool,
-    /// Runs for the times in vivo, unless the stored profile has as many [default: 3; for a program of more than 20 s 1, or 2
+    /// Runs for the times in vivo, unless the stored profile has as many [default: 3; for a program of more than 0.5 s 1, or 2
     /// if the times of one run scatter]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     runs: Option<u32>,
+    /// Say what would be captured, in how many runs, and how long that takes; only profiles the program, if need be
+    #[arg(long, conflicts_with_all = ["invocation", "ranks", "process_key"])]
+    plan: bool,
     #[command(flatten)]
     ranks: RankOptions,
     /// The program and its arguments
@@ -87,9 +90,10 @@ struct TraceOptions {
     /// Number of invocations of the region before the captured one where its trace begins, at the latest
     #[arg(long, value_name = "K", default_value_t = 1)]
     trace_invocations: u64,
-    /// Seconds before the captured invocation where its trace begins, at the latest, according to the profile
-    #[arg(long, value_name = "S", default_value_t = 0.05, value_parser = options::seconds)]
-    trace_window: f64,
+    /// Seconds before the captured invocation where its trace begins, at the latest, according to the profile [default: 0.05; less,
+    /// from 0.005, if the traces of a run took more than half of it]
+    #[arg(long, value_name = "S", value_parser = options::seconds)]
+    trace_window: Option<f64>,
     /// Capture without page traces
     #[arg(long, conflicts_with_all = ["trace_slots", "trace_pages", "trace_invocations", "trace_window"])]
     no_trace: bool,
@@ -109,7 +113,7 @@ impl TraceOptions {
 /// Runs the subcommand.
 pub fn run(options: &Options) -> Result<u8> {
     let list = options.invocation.as_deref();
-    let taken = take(&Request {
+    let request = Request {
         store: &options.common.store()?,
         command: &options.command,
         patterns: &options.patterns,
@@ -126,7 +130,18 @@ pub fn run(options: &Options) -> Result<u8> {
             false => Output::Kept,
         },
         events: &console::events(),
-    })?;
+    };
+    if options.plan {
+        let plan = forecast(&request)?;
+        match options.common.json {
+            true => print::json(
+                &serde_json::json!({"codelets": [], "skipped": [], "notes": [], "plan": plan}),
+            )?,
+            false => print::out(&show::codelets::plan(&plan))?,
+        }
+        return Ok(0);
+    }
+    let taken = take(&request)?;
     let notes = notes(&taken);
     report(options, &taken, &notes)?;
     let (status, cut, lost) = match &taken.end {

@@ -6,6 +6,7 @@ use anyhow::{Result, bail};
 use cere_capture::capture::Refused;
 use cere_format::profile::Profile;
 use cere_format::replay::Verdict;
+use cere_measure::Extent;
 use cere_measure::check::Plan;
 use cere_measure::decide::rounds;
 use cere_measure::matching::{LEVELS, Matching};
@@ -48,8 +49,11 @@ pub struct Options {
     /// [default: 9; 5 for programs of 2 s or more, 3 of 5 s, 1 of a minute]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1000))]
     rounds: Option<u32>,
+    /// Take as many rounds as fit into so many seconds, one at least; without runs of the program if those do not fit
+    #[arg(long, value_name = "S", conflicts_with = "rounds", value_parser = options::seconds)]
+    within: Option<f64>,
     /// Compare what is executed instead of times: blocks, instructions, simulated cache misses
-    #[arg(long, conflicts_with_all = ["rounds", "again", "max_error"])]
+    #[arg(long, conflicts_with_all = ["rounds", "within", "again", "max_error"])]
     counted: bool,
     /// With --counted: caches to simulate: here, a name, a file, or none
     #[arg(
@@ -104,7 +108,10 @@ pub fn run(options: &Options) -> Result<u8> {
         codelets: &chosen.codelets,
         settings,
         again: options.again,
-        rounds: options.rounds.unwrap_or_else(|| rounds(profile.seconds)),
+        extent: match options.within {
+            Some(seconds) => Extent::Seconds(seconds),
+            None => Extent::Rounds(options.rounds.unwrap_or_else(|| rounds(profile.seconds))),
+        },
         events: &console::events(),
     };
     let measured = plan.measure()?;

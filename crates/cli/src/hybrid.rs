@@ -45,6 +45,9 @@ pub struct Options {
     /// programs of 2 s or more, 3 of 5 s]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: Option<u32>,
+    /// Seconds that runs of the program may take; what is needed for a right answer is done in any case [default: 24 runs, 60 at least]
+    #[arg(long, value_name = "S", value_parser = options::seconds)]
+    budget: Option<f64>,
     /// Do not compare with the whole program at -O1, -O2 and -O3
     #[arg(long)]
     no_levels: bool,
@@ -73,6 +76,7 @@ pub fn run(options: &Options) -> Result<u8> {
         flags_file: options.flags_file.as_deref(),
         write_flags: options.write_flags.as_deref(),
         rounds: options.rounds,
+        budget: options.budget,
         levels: !options.no_levels,
         ignore: &options.ignore,
         tolerance: options.tolerance,
@@ -107,6 +111,7 @@ impl Options {
         let of_runs = [
             ("--explain", self.explain),
             ("--rounds", self.rounds.is_some()),
+            ("--budget", self.budget.is_some()),
             ("--no-levels", self.no_levels),
             ("--ignore", !self.ignore.is_empty()),
             ("--tolerance", self.tolerance > 0.0),

@@ -108,7 +108,8 @@ impl Choice {
             let (region, replay) = (&profile.regions[*place], replays[*place].as_ref()?);
             Some(Chosen {
                 name: region.name.clone(),
-                share: region.inclusive_seconds / profile.seconds,
+                // Medians over several runs need not fit together.
+                share: (region.inclusive_seconds / profile.seconds).min(1.0),
                 classes: replay.classes,
                 invocations: region.invocations,
                 cost_seconds: replay.seconds,

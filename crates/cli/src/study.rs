@@ -1,12 +1,14 @@
 //! `cere study --build CMD -- PROGRAM`: everything from the build to the report, taking up where it stopped.
 
-use crate::options;
-use crate::options::Common;
+use crate::options::{self, Common};
 use anyhow::{Context, Result, bail};
-use cere_system::console::note;
-use std::ffi::OsString;
+use cere_capture::input::Input;
+use cere_measure::study_seconds;
+use cere_system::console::{self, note};
+use serde::Deserialize;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::Instant;
 
 /// From a build to a report in one go
 #[derive(clap::Args)]
@@ -16,6 +18,9 @@ there: the build compiles what has changed, a profile of the same command is use
 captured and existing replays not repeated. So the same command continues an interrupted study. It stops at the first\n\
 step that fails and ends with its status. A program that ends with a status other than 0 does not stop it: a warning\n\
 says so, and the report.\n\
+\n\
+After the build it takes six times as long as the program, 5 s at least: profile and captures come first, replays get the\n\
+rest, and each codelet is replayed once in any case. `cere check --again` measures longer.\n\
 \n\
 Examples:\n\
 \x20 cere study --build 'make -j2' -- ./app input\n\
@@ -32,6 +37,9 @@ pub struct Options {
     /// Largest error of a region that predictions may use, in per cent
     #[arg(long, value_name = "PERCENT", default_value = "15")]
     max_error: String,
+    /// Half the time, with wider intervals
+    #[arg(long)]
+    quick: bool,
     /// Run codelets and the compilers without the sandbox
     #[arg(long)]
     no_sandbox: bool,
@@ -43,80 +51,177 @@ pub struct Options {
     command: Vec<String>,
 }
 
-/// A step: its subcommand, its arguments, and whether its status 1 may mean results that are not the original's. The
-/// report then shows them.
-struct Step {
-    name: &'static str,
-    arguments: Vec<OsString>,
-    tells: bool,
+/// What `cere capture --plan --json` says.
+#[derive(Deserialize)]
+struct Planned {
+    plan: Plan,
 }
 
-impl Options {
-    fn steps(&self) -> Vec<Step> {
-        let words = |all: &[&str]| all.iter().map(OsString::from).collect::<Vec<_>>();
-        let mut capture = words(&["--missing", "--ignore-status"]);
-        if let Some(timeout) = self.timeout {
-            capture.extend(words(&["--timeout", &timeout.to_string()]));
+#[derive(Deserialize)]
+struct Plan {
+    program_seconds: f64,
+    regions: usize,
+    codelets: usize,
+    runs: usize,
+    seconds: f64,
+}
+
+/// Number of steps.
+const STEPS: u32 = 5;
+
+/// The steps, one after the other.
+struct Course<'a> {
+    options: &'a Options,
+    /// For every step that runs the program.
+    input: Input,
+    begun: u32,
+}
+
+/// Where a step's output goes.
+enum Told {
+    Shown,
+    Read,
+}
+
+impl Course<'_> {
+    /// Runs a subcommand on the store, as the next step; its status, and its output if that is read.
+    fn step(
+        &mut self,
+        name: &str,
+        how: &str,
+        told: Told,
+        arguments: &[&str],
+    ) -> Result<(ExitStatus, Vec<u8>)> {
+        self.begun += 1;
+        note!("[{}/{STEPS}] {how}", self.begun);
+        let own = std::env::current_exe().context("cannot find this command's own file")?;
+        let mut feed = self.input.for_next_run()?;
+        let mut command = Command::new(&own);
+        command
+            .arg(name)
+            .arg("--store")
+            .arg(&self.options.common.store)
+            .args(options::messages())
+            .args(arguments);
+        if let Some(stdin) = feed.stdin.take() {
+            command.stdin(stdin);
         }
-        let mut check = words(&["--max-error", &self.max_error]);
-        if self.no_sandbox {
-            check.push("--no-sandbox".into());
+        match told {
+            Told::Read => drop(command.stdout(Stdio::piped())),
+            Told::Shown if self.options.common.json && name != "check" => {
+                command.stdout(Stdio::from(std::io::stderr()));
+            }
+            Told::Shown => {}
         }
-        capture.push("--".into());
-        capture.extend(self.command.iter().map(OsString::from));
-        let step = |name, arguments, tells| Step {
-            name,
-            arguments,
-            tells,
-        };
-        vec![
-            step("instrument", words(&["--", "sh", "-c", &self.build]), false),
-            step("capture", capture, false),
-            step("check", check, true),
-            step(
-                "report",
-                vec!["-o".into(), self.output.clone().into()],
-                false,
-            ),
-        ]
+        let output = command
+            .spawn()
+            .and_then(std::process::Child::wait_with_output);
+        // What a step started may hold its end of a pipe: the rest of the input is the next step's.
+        drop(command);
+        let output = output.with_context(|| format!("cannot start {}", own.display()))?;
+        Ok((output.status, output.stdout))
     }
+}
+
+/// The status with which a study stops at `name`; none: it goes on.
+fn stops(name: &str, status: ExitStatus) -> Result<Option<u8>> {
+    match status.code() {
+        Some(0) => Ok(None),
+        Some(code) => {
+            note!("the study stopped at `cere {name}`; the same command takes it up there");
+            Ok(Some(code as u8))
+        }
+        None => bail!("`cere {name}` was ended: {status}"),
+    }
+}
+
+/// Says what is planned: `seconds` in all.
+fn announce(plan: &Plan, seconds: f64) {
+    let Plan {
+        program_seconds,
+        regions,
+        codelets,
+        runs,
+        ..
+    } = plan;
+    note!(
+        "the program takes {program_seconds:.2} s; planned: {codelets} invocations of {regions} regions captured in {runs} or more runs (about {:.1} s), \
+         then replays between runs of the program; with the profile about {seconds:.0} s",
+        plan.seconds
+    );
 }
 
 /// Runs the subcommand.
 pub fn run(options: &Options) -> Result<u8> {
-    let own = std::env::current_exe().context("cannot find this command's own file")?;
-    let steps = options.steps();
-    let mut result = 0;
-    for (number, step) in steps.iter().enumerate() {
-        note!("[{}/{}] {}", number + 1, steps.len(), step.name);
-        let mut command = Command::new(&own);
-        command
-            .arg(step.name)
-            .arg("--store")
-            .arg(&options.common.store)
-            .args(options::messages());
-        if options.common.json && step.name == "check" {
-            command.arg("--json");
-        } else if options.common.json {
-            command.stdout(Stdio::from(std::io::stderr()));
-        }
-        let status = command
-            .args(&step.arguments)
-            .status()
-            .with_context(|| format!("cannot start {}", own.display()))?;
-        match status.code() {
-            Some(0) => {}
-            Some(code) if step.tells => result = code as u8,
-            Some(code) => {
-                note!(
-                    "the study stopped at `cere {}`; the same command takes it up there",
-                    step.name
-                );
-                return Ok(code as u8);
-            }
-            None => bail!("`cere {}` was ended: {status}", step.name),
-        }
+    let mut course = Course {
+        options,
+        input: Input::open(&console::events())?,
+        begun: 0,
+    };
+    let (status, _) = course.step(
+        "instrument",
+        "instrument",
+        Told::Shown,
+        &["--", "sh", "-c", &options.build],
+    )?;
+    if let Some(code) = stops("instrument", status)? {
+        return Ok(code);
+    }
+    let began = Instant::now();
+    let timeout = options.timeout.map(|seconds| seconds.to_string());
+    let mut capture = vec!["--missing", "--ignore-status"];
+    if let Some(timeout) = &timeout {
+        capture.extend(["--timeout", timeout]);
+    }
+    let words: Vec<&str> = std::iter::once("--")
+        .chain(options.command.iter().map(String::as_str))
+        .collect();
+    let planned = [&["--plan", "--json"], &capture[..], &words].concat();
+    let (status, output) = course.step("capture", "profile", Told::Read, &planned)?;
+    if let Some(code) = stops("capture", status)? {
+        return Ok(code);
+    }
+    let planned: Planned =
+        serde_json::from_slice(&output).context("`cere capture --plan` said nothing")?;
+    let plan = planned.plan;
+    let seconds = study_seconds(plan.program_seconds, options.quick);
+    announce(&plan, seconds);
+    let (status, _) = course.step(
+        "capture",
+        "capture",
+        Told::Shown,
+        &[&capture[..], &words].concat(),
+    )?;
+    if let Some(code) = stops("capture", status)? {
+        return Ok(code);
+    }
+    let left = (seconds - began.elapsed().as_secs_f64()).max(LEAST);
+    let within = left.to_string();
+    let mut check = vec!["--max-error", &options.max_error, "--within", &within];
+    check.extend(options.no_sandbox.then_some("--no-sandbox"));
+    check.extend(options.common.json.then_some("--json"));
+    let (status, _) = course.step(
+        "check",
+        &format!("check, up to {left:.1} s"),
+        Told::Shown,
+        &check,
+    )?;
+    // Status 1 may mean results that are not the original's. The report then shows them.
+    let result = status
+        .code()
+        .with_context(|| format!("`cere check` was ended: {status}"))? as u8;
+    let output = options
+        .output
+        .as_os_str()
+        .to_str()
+        .context("the report's name is not UTF-8: give another one with -o")?;
+    let (status, _) = course.step("report", "report", Told::Shown, &["-o", output])?;
+    if let Some(code) = stops("report", status)? {
+        return Ok(code);
     }
     note!("{}", options.output.display());
     Ok(result)
 }
+
+/// Seconds that a check gets in any case.
+const LEAST: f64 = 0.1;

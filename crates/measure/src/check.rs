@@ -1,11 +1,12 @@
 //! Replays of all codelets, several times over, each round between two runs of the program.
 
+use crate::decide::rounds;
 use crate::matching::{Measured, Pair};
 use crate::vivo::{self, InVivo, Times};
-use crate::{Bench, Replays, Settings, Turns};
+use crate::{Bench, Extent, Fitting, Replays, Settings, Turns};
 use anyhow::Result;
 use cere_format::package::Manifest;
-use cere_format::profile::Profile;
+use cere_format::profile::{Profile, RegionKey};
 use cere_format::store::Store;
 use cere_store::current::Codelet;
 use cere_store::results;
@@ -14,6 +15,7 @@ use cere_system::console::print;
 use cere_system::events::{Events, Progress};
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::time::Instant;
 
 /// Minimum seconds that a codelet is repeated in a round while the interval of its median is still too wide.
 const MIN_SECONDS: f64 = 0.4;
@@ -30,122 +32,202 @@ pub struct Plan<'a> {
     pub settings: Settings,
     /// Whether to ignore earlier records.
     pub again: bool,
-    /// Number of rounds; 0 means one round without runs of the program.
-    pub rounds: u32,
+    /// How much is measured.
+    pub extent: Extent,
     /// What is done.
     pub events: &'a Events,
 }
 
+/// Share of a region's time that probes inside it may add where time is short.
+const TOLERATED_IN_SECONDS: f64 = 0.01;
+
 impl Plan<'_> {
-    /// Measures all codelets, or returns their earlier records if all have usable ones.
+    /// Measures all codelets, or takes their earlier records where those are usable.
     pub fn measure(mut self) -> Result<Vec<Measured>> {
+        let began = Instant::now();
         let replays = Replays::open(self.store, self.events)?;
-        let known = self.known_records(&replays)?;
-        let all = |known: &Vec<Record>| !known.is_empty();
-        if known.iter().all(all) {
-            return Ok(self.pair_with_codelets(known.into_iter().map(Ok).collect()));
-        }
-        if self.rounds > 0 {
-            let manifests: Vec<_> = self.codelets.iter().map(|c| &c.1).collect();
-            match InVivo::open(self.store, self.profile, &manifests, self.events) {
-                Ok(mut program) => {
-                    let seconds = &mut self.settings.repetitions.seconds;
-                    *seconds = (*seconds / f64::from(self.rounds)).max(MIN_SECONDS);
-                    let found = self.rounds(&replays, &mut program)?;
-                    return Ok(self.pair_with_codelets(found));
-                }
-                Err(error) => self.events.note(format!(
-                    "the program is not run again, so replays are compared with the times of its profile: {}",
-                    print::error(&error)
-                )),
+        let mut found = self.known_records(&replays)?;
+        let new: Vec<usize> = (0..found.len()).filter(|i| found[*i].is_none()).collect();
+        if !new.is_empty() {
+            let files: Vec<&Path> = new.iter().map(|i| &*self.codelets[*i].0).collect();
+            let work = self.events.work("compiling codelets");
+            replays.build_ahead(&self.settings, &files)?;
+            drop(work);
+            let measured = self.measure_new(&replays, &new, began)?;
+            for (place, records) in new.into_iter().zip(measured) {
+                found[place] = Some(records);
             }
         }
-        let found = self.replay_once(&replays, known)?;
+        let none = || Err("it was not replayed".to_owned());
+        let found = found.into_iter().map(|f| f.unwrap_or_else(none)).collect();
         Ok(self.pair_with_codelets(found))
     }
 
+    /// Replays the codelets with the numbers `new`.
+    fn measure_new(
+        &mut self,
+        replays: &Replays,
+        new: &[usize],
+        began: Instant,
+    ) -> Result<Vec<Found>> {
+        if self.extent == Extent::Rounds(0) {
+            return Ok(self.replay_once(replays, new));
+        }
+        let tolerated = match self.extent {
+            Extent::Rounds(_) => vivo::TOLERATED,
+            Extent::Seconds(_) => TOLERATED_IN_SECONDS,
+        };
+        let manifests: Vec<_> = new.iter().map(|i| &self.codelets[*i].1).collect();
+        match InVivo::open(self.store, self.profile, &manifests, tolerated, self.events) {
+            Ok(mut program) => {
+                let fitting = self.fitting(&mut program, new.len(), began);
+                let seconds = &mut self.settings.repetitions.seconds;
+                *seconds = seconds.min(fitting.each);
+                match fitting.runs {
+                    0 => {
+                        self.events.note("there is no time for another run of the program: replays are compared with the times of its profile");
+                        Ok(self.replay_once(replays, new))
+                    }
+                    _ => self.rounds(replays, new, &mut program, fitting),
+                }
+            }
+            Err(error) => {
+                self.events.note(format!(
+                    "the program is not run again, so replays are compared with the times of its profile: {}",
+                    print::error(&error)
+                ));
+                Ok(self.replay_once(replays, new))
+            }
+        }
+    }
+
+    /// What fits, and has `program` time the regions for which there is time.
+    fn fitting(&self, program: &mut InVivo, codelets: usize, began: Instant) -> Fitting {
+        let seconds = match self.extent {
+            Extent::Rounds(rounds) => {
+                return Fitting {
+                    rounds,
+                    runs: rounds + 1,
+                    each: (self.settings.repetitions.seconds / f64::from(rounds)).max(MIN_SECONDS),
+                };
+            }
+            Extent::Seconds(seconds) => seconds - began.elapsed().as_secs_f64(),
+        };
+        let run = self.profile.seconds;
+        let most = (rounds(run), MIN_SECONDS);
+        let of = |groups: usize| Fitting::into(seconds, groups as f64 * run, codelets, most);
+        let groups = (1..=program.groups())
+            .rev()
+            .find(|groups| of(*groups).runs > 0);
+        let groups = groups.unwrap_or(program.groups());
+        program.keep_groups(groups);
+        of(groups)
+    }
+
     /// The usable records of each codelet. Records of rounds are usable only if there are enough rounds.
-    fn known_records(&self, replays: &Replays) -> Result<Vec<Vec<Record>>> {
+    fn known_records(&self, replays: &Replays) -> Result<Vec<Option<Found>>> {
         let known = self.codelets.iter().map(|(file, _)| {
             if self.again {
-                return Ok(Vec::new());
+                return Ok(None);
             }
             let known = replays.known_records(&self.settings, file)?;
-            let enough = self.rounds == 0
-                || known.len() >= self.rounds as usize
-                    && known.iter().all(|record| record.session.is_some());
-            Ok(if enough { known } else { Vec::new() })
+            let enough = match self.extent {
+                Extent::Rounds(0) | Extent::Seconds(_) => !known.is_empty(),
+                Extent::Rounds(rounds) => {
+                    known.len() >= rounds as usize && known.iter().all(|r| r.session.is_some())
+                }
+            };
+            Ok(enough.then_some(Ok(known)))
         });
         known.collect()
     }
 
-    /// Replays each codelet without records once.
-    fn replay_once(&self, replays: &Replays, known: Vec<Vec<Record>>) -> Result<Vec<Found>> {
-        let progress = self.events.steps("replaying", self.codelets.len() as u64);
-        let found = self
-            .codelets
-            .iter()
-            .zip(known)
-            .map(|((file, manifest), known)| {
-                progress.at(&manifest.name);
-                let found = match known.is_empty() {
-                    true => self
-                        .replay(replays, file)
-                        .inspect(|all| self.store_records(all)),
-                    false => Ok(known),
-                };
-                progress.step();
-                found
-            });
-        Ok(found.collect())
+    /// Replays each of the codelets `new` once.
+    fn replay_once(&self, replays: &Replays, new: &[usize]) -> Vec<Found> {
+        let progress = self.events.steps("replaying", new.len() as u64);
+        let found = new.iter().map(|place| {
+            let (file, manifest) = &self.codelets[*place];
+            progress.at(&manifest.name);
+            let found = self.replay(replays, file);
+            progress.step();
+            found
+        });
+        let found: Vec<Found> = found.collect();
+        self.store_all(&found);
+        found
     }
 
-    fn rounds(&self, replays: &Replays, program: &mut InVivo) -> Result<Vec<Found>> {
-        let count = self.codelets.len();
+    fn rounds(
+        &self,
+        replays: &Replays,
+        new: &[usize],
+        program: &mut InVivo,
+        fitting: Fitting,
+    ) -> Result<Vec<Found>> {
+        let steps = u64::from(fitting.rounds) * new.len() as u64;
+        let based = fitting.runs == fitting.rounds;
         let rounds = Rounds {
             plan: self,
             replays,
+            new,
             program,
-            runs: Vec::new(),
-            records: vec![Vec::new(); count],
-            progress: self
-                .events
-                .steps("replaying", u64::from(self.rounds) * count as u64),
+            runs: match based {
+                true => vec![Times::from(self.profile)],
+                false => Vec::new(),
+            },
+            records: vec![Vec::new(); new.len()],
+            progress: self.events.steps("replaying", steps),
         };
-        let all: Vec<usize> = (1..=count).collect();
-        let mut turns = Turns::new(rounds, count);
-        for _ in 0..self.rounds {
+        let all: Vec<usize> = (1..=new.len()).collect();
+        let mut turns = Turns::new(rounds, new.len());
+        if based {
+            turns = turns.based();
+        }
+        for _ in 0..fitting.rounds {
             turns.round(&all)?;
         }
         let failures: Vec<Option<String>> = all
             .iter()
             .map(|codelet| turns.failure(*codelet).map(str::to_owned))
             .collect();
-        let Rounds { runs, records, .. } = turns.bench;
+        let Rounds {
+            runs,
+            records,
+            program,
+            ..
+        } = turns.bench;
+        let timed = |key: &RegionKey| program.times(key);
         let each = records.into_iter().zip(failures);
         let mut found: Vec<Found> = each
             .map(|(records, failure)| failure.map_or(Ok(records), Err))
             .collect();
-        self.finish_records(&runs, &mut found);
+        self.finish_records(&runs, new, &mut found, &timed);
         Ok(found)
     }
 
     /// Sets the times in vivo of the rounds' records, and stores the records.
-    fn finish_records(&self, runs: &[Times], found: &mut [Found]) {
+    fn finish_records(
+        &self,
+        runs: &[Times],
+        new: &[usize],
+        found: &mut [Found],
+        timed: &dyn Fn(&RegionKey) -> bool,
+    ) {
         let session = session_name();
         let mut differ = BTreeSet::new();
-        for ((_, manifest), found) in self.codelets.iter().zip(found) {
+        for (place, found) in new.iter().zip(found.iter_mut()) {
+            let manifest = &self.codelets[*place].1;
             let Ok(records) = found else { continue };
             let in_vivo = self.in_vivo(runs, manifest);
-            if in_vivo.is_none() {
+            if in_vivo.is_none() && timed(&manifest.key) {
                 differ.insert(&manifest.region_name);
             }
             for record in records.iter_mut() {
                 record.in_vivo_seconds = in_vivo.or(record.in_vivo_seconds);
                 record.session = Some(session.clone());
             }
-            self.store_records(records);
         }
+        self.store_all(found);
         for region in differ {
             self.events.note(format!(
                 "{region}: other invocations than in the profile's run, so its replays are compared with that: does the \
@@ -161,16 +243,15 @@ impl Plan<'_> {
         match replay {
             Ok(_) => Ok(vec![record]),
             Err(error) => {
-                self.store_records(&[record]);
+                results::keep_or_warn(self.store, &record, self.events);
                 Err(print::error(&error))
             }
         }
     }
 
-    fn store_records(&self, records: &[Record]) {
-        for record in records {
-            results::keep_or_warn(self.store, record, self.events);
-        }
+    fn store_all(&self, found: &[Found]) {
+        let records: Vec<Record> = found.iter().flatten().flatten().cloned().collect();
+        results::keep_all_or_warn(self.store, &records, self.events);
     }
 
     fn in_vivo(&self, runs: &[Times], manifest: &Manifest) -> Option<f64> {
@@ -209,6 +290,8 @@ fn session_name() -> String {
 struct Rounds<'r, 'p, 'v> {
     plan: &'r Plan<'p>,
     replays: &'r Replays<'r>,
+    /// The codelets, by their numbers in the plan.
+    new: &'r [usize],
     program: &'r mut InVivo<'v>,
     /// The runs so far.
     runs: Vec<Times>,
@@ -226,7 +309,7 @@ impl Bench for Rounds<'_, '_, '_> {
             self.runs.push(self.program.run()?);
             return Ok(Ok(Vec::new()));
         };
-        let (file, manifest) = &self.plan.codelets[place];
+        let (file, manifest) = &self.plan.codelets[self.new[place]];
         self.progress.at(&manifest.name);
         let made = self.plan.replay(self.replays, file);
         self.progress.step();

@@ -1,4 +1,4 @@
-//! How long codes are timed in turns.
+//! How long codes are timed in turns, and what a check may take.
 
 use cere_timing::stats::Gain;
 use std::time::Instant;
@@ -36,5 +36,90 @@ impl Effort {
     /// Whether the time since `began` is over.
     pub fn is_over(&self, began: Instant) -> bool {
         began.elapsed().as_secs_f64() >= self.seconds
+    }
+}
+
+/// How much a check measures.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Extent {
+    /// So many rounds of replays, each between two runs of the program; 0: one round, compared with the profile's times.
+    Rounds(u32),
+    /// What fits into so many seconds, but one round of replays at least.
+    Seconds(f64),
+}
+
+/// Seconds that a study may take beside the build, of a program that runs for `run` seconds: six runs, but 5 s at least; half of that
+/// if it is to be `quick`.
+pub fn study_seconds(run: f64, quick: bool) -> f64 {
+    let whole = (6.0 * run).max(5.0);
+    if quick { whole / 2.0 } else { whole }
+}
+
+/// Rounds that fit into a check.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Fitting {
+    /// Rounds of replays.
+    pub rounds: u32,
+    /// Runs of the program: one more than rounds, as many if the profile's run stands for the first, or none.
+    pub runs: u32,
+    /// Seconds that each codelet may be repeated in a round.
+    pub each: f64,
+}
+
+/// Seconds that a replay takes beside its repetitions: start, restoring, comparing.
+const BESIDE: f64 = 0.03;
+/// Seconds of repetitions in a round that are worth a round.
+const WORTH: f64 = 0.02;
+
+impl Fitting {
+    /// What fits into `seconds` with a run of `run` seconds and this number of codelets: rounds up to `most`, each codelet repeated for
+    /// `longest` seconds in a round at most.
+    pub fn into(seconds: f64, run: f64, codelets: usize, (most, longest): (u32, f64)) -> Self {
+        let count = codelets.max(1) as f64;
+        let round = count * (BESIDE + WORTH);
+        let fits = |rounds: f64, runs: f64| runs * run + rounds * round <= seconds;
+        let whole = ((seconds - run) / (run + round))
+            .floor()
+            .clamp(0.0, f64::from(most.max(1)));
+        let (rounds, runs) = match whole {
+            _ if whole >= 1.0 => (whole, whole + 1.0),
+            _ if fits(1.0, 1.0) => (1.0, 1.0),
+            _ => (1.0, 0.0),
+        };
+        let each = (seconds - runs * run) / (rounds * count) - BESIDE;
+        Self {
+            rounds: rounds as u32,
+            runs: runs as u32,
+            each: each.clamp(WORTH, longest),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Fitting;
+
+    #[test]
+    fn rounds_fit_into_their_seconds() {
+        let most = (9, 0.4);
+        let of = |seconds, run, codelets| {
+            let found = Fitting::into(seconds, run, codelets, most);
+            (found.rounds, found.runs)
+        };
+        // A run and a round of 20 codelets take a second each.
+        assert_eq!(of(0.5, 1.0, 20), (1, 0));
+        assert_eq!(of(2.0, 1.0, 20), (1, 1));
+        assert_eq!(of(3.0, 1.0, 20), (1, 2));
+        assert_eq!(of(7.5, 1.0, 20), (3, 4));
+        assert_eq!(of(1e9, 1.0, 20), (9, 10));
+        assert_eq!(of(-3.0, 1.0, 20), (1, 0));
+        assert_eq!(of(1.0, 1.0, 0), (1, 0));
+        for seconds in [2.0, 2.9, 3.0, 5.5, 20.0] {
+            let found = Fitting::into(seconds, 1.0, 20, most);
+            let takes =
+                f64::from(found.runs) + f64::from(found.rounds) * 20.0 * (found.each + 0.03);
+            assert!(takes <= seconds + 1e-9, "{seconds}: {found:?}");
+        }
+        assert_eq!(Fitting::into(1e9, 1.0, 20, most).each, 0.4);
     }
 }

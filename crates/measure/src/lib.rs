@@ -19,7 +19,7 @@ mod turns;
 pub mod vivo;
 
 pub use cere_replay::Settings;
-pub use effort::Effort;
+pub use effort::{Effort, Extent, Fitting, study_seconds};
 pub use fast::{minimum, region_seconds};
 pub use lab::{Builds, Lab, Measure, Timed, fast_seconds};
 pub use linked::{Linked, RegionTimes};

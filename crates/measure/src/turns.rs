@@ -40,6 +40,12 @@ impl<B: Bench> Turns<B> {
         }
     }
 
+    /// Takes it that the baseline was timed just before.
+    pub fn based(mut self) -> Self {
+        self.based = true;
+        self
+    }
+
     /// Times each of `subjects` once. The error says why nothing more can be timed: the bench's, or that of the baseline.
     pub fn round(&mut self, subjects: &[usize]) -> Result<(), TurnsError<B::Error>> {
         let usable = subjects.iter().filter(|s| !self.failed.contains_key(s));

@@ -51,11 +51,13 @@ impl From<&Profile> for Times {
 }
 
 impl<'a> InVivo<'a> {
-    /// Changes to the directory of the profile's run. The error says why the program cannot be run as it was.
+    /// Changes to the directory of the profile's run. Regions inside others are timed in runs of their own if their probes would add
+    /// more than the share `tolerated` to the time of those. The error says why the program cannot be run as it was.
     pub fn open(
         store: &'a Store,
         profile: &'a Profile,
         codelets: &[&Manifest],
+        tolerated: f64,
         events: &Events,
     ) -> Result<Self> {
         let program = reopen(store, profile)?;
@@ -74,12 +76,30 @@ impl<'a> InVivo<'a> {
                 false => Which::Same(profile.process.clone()),
             },
             input: Input::open(events)?,
-            groups: group_regions(profile, &regions),
+            groups: group_regions(profile, &regions, tolerated),
             invocations,
             environment: environment(codelets),
             events: events.clone(),
             _lock: state::lock(store)?,
         })
+    }
+
+    /// Runs of the program in each [`InVivo::run`]: one for each group of regions.
+    pub fn groups(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// Only times the `count` groups with most time in their regions.
+    pub fn keep_groups(&mut self, count: usize) {
+        let seconds = |key: &RegionKey| self.profile.region(key).map_or(0.0, |r| r.self_seconds);
+        let sum = |group: &[RegionKey]| group.iter().map(seconds).sum::<f64>();
+        self.groups.sort_by(|a, b| sum(b).total_cmp(&sum(a)));
+        self.groups.truncate(count);
+    }
+
+    /// Whether a region is timed.
+    pub fn times(&self, key: &RegionKey) -> bool {
+        self.groups.iter().flatten().any(|timed| timed == key)
     }
 
     /// Runs it once for each group, without output.
@@ -166,10 +186,10 @@ pub fn environment(codelets: &[&Manifest]) -> Vec<(String, String)> {
 }
 
 /// Share of a region's time that probes inside it may add.
-const TOLERATED: f64 = 0.002;
+pub const TOLERATED: f64 = 0.002;
 
-/// Splits `regions` into groups such that the probes of a group hardly lengthen its other regions.
-fn group_regions(profile: &Profile, regions: &[RegionKey]) -> Vec<Vec<RegionKey>> {
+/// Splits `regions` into groups such that the probes of a group lengthen its other regions by the share `tolerated` at most.
+fn group_regions(profile: &Profile, regions: &[RegionKey], tolerated: f64) -> Vec<Vec<RegionKey>> {
     let place = |key: &RegionKey| profile.regions.iter().position(|r| r.key == *key);
     // Invocations of one region (second) inside another one.
     let mut inside: HashMap<(usize, usize), u64> = HashMap::new();
@@ -186,7 +206,7 @@ fn group_regions(profile: &Profile, regions: &[RegionKey]) -> Vec<Vec<RegionKey>
     let lengthens = |outer: usize, inner: usize| {
         let pairs = inside.get(&(outer, inner)).copied().unwrap_or(0) as f64;
         let seconds = profile.regions[outer].inclusive_seconds;
-        pairs * DISPLACED / profile.tsc_hz > TOLERATED * seconds
+        pairs * DISPLACED / profile.tsc_hz > tolerated * seconds
     };
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for region in regions.iter().filter_map(place) {
@@ -320,7 +340,7 @@ mod tests {
         // A million probe pairs of a nanosecond a cycle against 0.9 s.
         profile.tree[2].invocations = 1_000_000;
         let keys: Vec<RegionKey> = profile.regions.iter().map(|r| r.key.clone()).collect();
-        let found = group_regions(&profile, &keys);
+        let found = group_regions(&profile, &keys, TOLERATED);
         let places = |group: &Vec<RegionKey>| group.iter().map(|k| k.index).collect::<Vec<_>>();
         let found: Vec<Vec<u32>> = found.iter().map(places).collect();
         assert_eq!(found, [vec![0, 2, 3], vec![1]]);

@@ -7,6 +7,7 @@ use cere_format::package::Manifest;
 use cere_format::profile::{Profile, RegionKey};
 use cere_format::store::Store;
 use cere_measure::matching::Pair;
+use cere_measure::vivo::TOLERATED;
 use cere_measure::{InVivo, Replays, Settings, Times, minimum, region_seconds};
 use cere_replay::Team;
 use cere_store::results;
@@ -188,7 +189,7 @@ impl<'a> Rounds<'a> {
             return Ok(None);
         }
         let manifests: Vec<&Manifest> = self.plan.each().map(|c| c.manifest).collect();
-        match InVivo::open(self.store, self.profile, &manifests, self.events) {
+        match InVivo::open(self.store, self.profile, &manifests, TOLERATED, self.events) {
             Ok(program) => Ok(Some(program)),
             Err(error) if self.measure => Err(error.context("the program cannot be measured")),
             Err(error) => {

@@ -80,6 +80,17 @@ impl Pipeline {
         count(&self.0)
     }
 
+    /// The pipeline without the passes, counted as in [`Pipeline::passes`], that `keeps` does not keep, nor the adaptors that become
+    /// empty; passes that correct code needs stay.
+    pub fn keeping(&self, keeps: impl Fn(usize) -> bool) -> String {
+        let mut number = 0;
+        let kept = retain(&self.0, &mut |pass| {
+            number += 1;
+            is_required(pass) || keeps(number - 1)
+        });
+        Self(kept).to_string()
+    }
+
     /// Down-samples the pipeline `rounds` times and concatenates the results (CERE thesis, 5.4.4): each pass is dropped with
     /// probability `drop`, and so is an adaptor that becomes empty. Empty if nothing remains.
     pub fn sample(&self, drop: f64, rounds: u32, rng: &mut impl Rng) -> String {
@@ -116,11 +127,18 @@ fn marks_as_done(pass: &Pass) -> bool {
 }
 
 fn drop_passes(passes: &[Pass], drop: f64, rng: &mut impl Rng) -> Vec<Pass> {
+    retain(passes, &mut |pass| {
+        !marks_as_done(pass) && (is_required(pass) || rng.random::<f64>() >= drop)
+    })
+}
+
+/// The passes that `keeps` keeps, in their order, in those adaptors that run any of them.
+fn retain(passes: &[Pass], keeps: &mut impl FnMut(&Pass) -> bool) -> Vec<Pass> {
     let mut left = Vec::new();
     for pass in passes {
         match &pass.inner {
             Some(inner) => {
-                let inner = drop_passes(inner, drop, rng);
+                let inner = retain(inner, keeps);
                 if !inner.is_empty() {
                     left.push(Pass {
                         inner: Some(inner),
@@ -128,8 +146,7 @@ fn drop_passes(passes: &[Pass], drop: f64, rng: &mut impl Rng) -> Vec<Pass> {
                     });
                 }
             }
-            None if marks_as_done(pass) => {}
-            None if is_required(pass) || rng.random::<f64>() >= drop => left.push(pass.clone()),
+            None if keeps(pass) => left.push(pass.clone()),
             None => {}
         }
     }

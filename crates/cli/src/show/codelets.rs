@@ -1,5 +1,6 @@
 //! Codelets as a table, for `cere codelets` and `cere capture`.
 
+use cere_capture::capture::Forecast;
 use cere_store::codelets::Listed;
 use cere_store::commands;
 use cere_system::console::print;
@@ -39,4 +40,21 @@ pub fn table(codelets: &[Listed]) -> String {
         ],
         rows,
     )
+}
+
+/// What a capture would do, in a line.
+pub fn plan(plan: &Forecast) -> String {
+    let seconds = print::time(plan.program_seconds);
+    match plan.codelets {
+        0 => format!("the program takes {seconds}; the store has all codelets that can be had\n"),
+        codelets => format!(
+            "the program takes {seconds}; {codelets} invocations of {} regions are to be captured, in {} or more: about {:.1} s\n",
+            plan.regions,
+            match plan.runs {
+                1 => "1 run".to_owned(),
+                runs => format!("{runs} runs"),
+            },
+            plan.seconds
+        ),
+    }
 }

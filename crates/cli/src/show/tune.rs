@@ -2,7 +2,7 @@
 
 use cere_system::console::print;
 use cere_tune::Suspect;
-use cere_tune::tuning::{Found, Outcome, Spent};
+use cere_tune::tuning::{Common, Found, Outcome, Spent};
 use serde_json::{Value, json};
 
 /// Characters of flags or of a reason, at most.
@@ -49,6 +49,8 @@ fn region(found: &Found) -> Value {
         "ended": found.ended,
         "flags": winner.map(|w| shell_words::join(&w.variant.flags)),
         "passes": winner.and_then(|w| w.variant.passes.clone()),
+        "searched": winner.and_then(|w| w.searched.as_ref()).map(ToString::to_string),
+        "effects": winner.map_or(&[][..], |w| &w.effects).iter().map(|e| json!({"choice": e.choice, "says": e.says})).collect::<Vec<_>>(),
         "gain": winner.map(|w| 1.0 / w.gain.ratio),
         "gain_low": winner.map(|w| 1.0 / w.gain.high),
         "gain_high": winner.map(|w| 1.0 / w.gain.low),
@@ -56,6 +58,65 @@ fn region(found: &Found) -> Value {
         "threads_gain": found.threads.map(|t| 1.0 / t.1.ratio),
         "ranked": found.ranked.iter().take(20).map(|(ratio, v)| json!({"gain": 1.0 / ratio, "variant": v.to_string()})).collect::<Vec<_>>(),
     })
+}
+
+fn common_json(common: &Common) -> Value {
+    let region = |(name, ratio): &(String, f64)| json!({"name": name, "gain": 1.0 / ratio});
+    json!({
+        "flags": shell_words::join(&common.flags),
+        "saves": common.saves,
+        "own_saves": common.own,
+        "regions": common.regions.iter().map(region).collect::<Vec<_>>(),
+    })
+}
+
+/// What the winners' flags do, and the set for the whole program.
+fn reasons(outcome: &Outcome) -> String {
+    let mut text = String::new();
+    for found in &outcome.found {
+        let Some(winner) = &found.winner else {
+            continue;
+        };
+        let Some(searched) = &winner.searched else {
+            text += &effects(found, "");
+            continue;
+        };
+        let more = searched
+            .flags
+            .len()
+            .saturating_sub(winner.variant.flags.len());
+        let left_out = match (more, searched.passes == winner.variant.passes) {
+            (0, _) => " (passes that do nothing are left out)".to_owned(),
+            (more, true) => format!(" ({more} words of flags that do nothing are left out)"),
+            (more, false) => {
+                format!(" ({more} words of flags and passes that do nothing are left out)")
+            }
+        };
+        text += &effects(found, &left_out);
+    }
+    if let Some(common) = &outcome.common {
+        text += &format!(
+            "\nfor the whole program, in one line: {}\n  saves {:.1} % of the run, {:.1} % with each region's own flags\n",
+            shell_words::join(&common.flags),
+            common.saves * 100.0,
+            common.own * 100.0
+        );
+    }
+    text
+}
+
+fn effects(found: &Found, left_out: &str) -> String {
+    let winner = found.winner.as_ref();
+    let all = winner.map_or(&[][..], |w| &w.effects);
+    if all.is_empty() && left_out.is_empty() {
+        return String::new();
+    }
+    let row = |e: &cere_tune::tuning::Effect| format!("  {}: {}\n", e.choice, e.says);
+    format!(
+        "\n{}{left_out}\n{}",
+        found.name,
+        all.iter().map(row).collect::<String>()
+    )
 }
 
 /// The result for scripts.
@@ -71,6 +132,7 @@ pub fn json(outcome: &Outcome) -> Value {
         "spent_seconds": spent(found),
         "reduction": reduction(outcome),
         "replays_reduction": replays_reduction(outcome),
+        "common": outcome.common.as_ref().map(common_json),
         "suspects": outcome.suspects.iter().map(suspect).collect::<Vec<_>>(),
         "regions": found.iter().map(region).collect::<Vec<_>>(),
     })
@@ -111,6 +173,7 @@ pub fn text(outcome: &Outcome) -> String {
         "<flags",
     ];
     let mut text = print::table_of_names(&heading, found.iter().map(row).collect());
+    text += &self::reasons(outcome);
     let mut reasons: Vec<(String, u32)> = Vec::new();
     for failure in found.iter().flat_map(|f| &f.failed) {
         let why = print::short(&failure.reason, LONG);

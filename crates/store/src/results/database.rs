@@ -104,6 +104,18 @@ impl Database {
         })
     }
 
+    /// Adds `records`, all or none.
+    pub fn add_all(&mut self, records: &[Record]) -> Result<()> {
+        let failed = |error| explain(&self.path, "write to", error);
+        self.connection
+            .execute_batch("BEGIN IMMEDIATE")
+            .map_err(failed)?;
+        let added = records.iter().try_for_each(|record| self.add(record));
+        let end = if added.is_ok() { "COMMIT" } else { "ROLLBACK" };
+        self.connection.execute_batch(end).map_err(failed)?;
+        added
+    }
+
     /// Adds `record` with the present time.
     pub fn add(&self, record: &Record) -> Result<()> {
         let marks: Vec<String> = (1..=COLUMNS.len()).map(|i| format!("?{i}")).collect();

@@ -15,20 +15,30 @@ use anyhow::Result;
 use cere_format::store::Store;
 use cere_system::events::Events;
 
-/// Keeps `record` in `store`, if there is one. What a replay measured is worth more than its record: an error is a
-/// warning.
+/// Keeps `record` in `store`, if there is one: see [`keep_all_or_warn`].
 pub fn keep_or_warn(store: &Store, record: &Record, events: &Events) {
-    if let Err(error) = keep(store, record) {
+    keep_all_or_warn(store, std::slice::from_ref(record), events);
+}
+
+/// Keeps `records` in `store`, if there is one. What a replay measured is worth more than its record: an error is a
+/// warning.
+pub fn keep_all_or_warn(store: &Store, records: &[Record], events: &Events) {
+    let Some(first) = records.first() else { return };
+    if let Err(error) = keep(store, records) {
+        let others = match records.len() {
+            1 => String::new(),
+            all => format!(" and of {} others", all - 1),
+        };
         events.warning(format!(
-            "no record is kept of the replay of {}: {error:#}",
-            record.codelet
+            "no record is kept of the replay of {}{others}: {error:#}",
+            first.codelet
         ));
     }
 }
 
-fn keep(store: &Store, record: &Record) -> Result<()> {
+fn keep(store: &Store, records: &[Record]) -> Result<()> {
     if !store.root().is_dir() {
         return Ok(());
     }
-    Database::writable(store)?.add(record)
+    Database::writable(store)?.add_all(records)
 }

@@ -10,11 +10,14 @@ use cere_measure::decide::{Answer, MARGIN, Rule};
 use cere_measure::{Build, Linked, RegionTimes, Runs, Trial};
 use cere_timing::stats::{Gain, gain};
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 /// Minimum gain of a region that keeps its flags, as a share of its time.
 const GAINS: f64 = 0.005;
 /// Time that regions without own flags may lose together, as a share of the run.
 const LOST: f64 = 0.01;
+/// Share of the run that a level has to save in one run to be compared further.
+const PROMISING: f64 = 0.01;
 /// Levels at which the whole program is compiled for comparison.
 const LEVELS: [&str; 3] = ["-O1", "-O2", "-O3"];
 
@@ -130,6 +133,47 @@ pub struct Decider<'a> {
     pub rounds: u32,
     /// Whether the whole program is compiled at other levels for comparison.
     pub levels: bool,
+    /// What it may take.
+    pub budget: Budget,
+}
+
+/// The time of a decision. What is needed for a right answer is done in any case; what only improves it needs time.
+#[derive(Debug, Clone, Copy)]
+pub struct Budget {
+    /// When it began.
+    pub began: Instant,
+    /// Seconds that it may take; none: no bound.
+    pub seconds: Option<f64>,
+    /// Seconds of a run of the program.
+    pub run: f64,
+}
+
+impl Budget {
+    /// Of a decision that begins now. `seconds`: those of a user; else 24 runs, a minute at least.
+    pub fn of(seconds: Option<f64>, run: f64) -> Self {
+        Self {
+            began: Instant::now(),
+            seconds: Some(seconds.unwrap_or((24.0 * run).max(60.0))),
+            run,
+        }
+    }
+
+    /// Runs of the program that still fit.
+    fn runs(&self) -> usize {
+        let left = |seconds| seconds - self.began.elapsed().as_secs_f64();
+        self.seconds.map_or(usize::MAX, |s| {
+            (left(s) / self.run.max(1e-3)).max(0.0) as usize
+        })
+    }
+
+    fn has(&self, runs: usize) -> bool {
+        self.runs() >= runs
+    }
+}
+
+/// Runs of a comparison of one build with the plain one.
+fn runs_of(rounds: usize) -> usize {
+    2 * rounds + 1
 }
 
 fn build(name: &str, path: &Path) -> Build {
@@ -234,8 +278,13 @@ impl Decider<'_> {
     fn make_right(&mut self, tuned: &mut [Tuned], notes: &mut Vec<String>) -> Result<PathBuf> {
         let hybrid = self.make_kept("hybrid", tuned)?;
         let builds = [build("plain", self.plain), build("hybrid", &hybrid)];
-        let runs = self.program.run(&builds, 2)?;
+        let mut runs = self.program.run(&builds, 1)?;
+        if !runs.is_right(1) {
+            // More runs of the plain build may show that it prints the same word otherwise each time.
+            runs = self.program.run(&builds, 1)?;
+        }
         notes.extend(self.program.not_compared()?);
+        self.budget.run = runs.seconds(0);
         match &runs.differs[1] {
             Some(why) => self.put_back_wrong(tuned, why),
             None => Ok(hybrid),
@@ -250,13 +299,10 @@ impl Decider<'_> {
         hybrid: PathBuf,
         notes: &mut Vec<String>,
     ) -> Result<Tried> {
+        let rule = self.rule();
         let mut builds = vec![build("plain", self.plain), build("hybrid", &hybrid)];
-        if self.levels {
-            for level in LEVELS {
-                builds.push(build(level, &self.level(level)?));
-            }
-        }
-        let (runs, answer) = self.program.decide(&builds, &self.rule())?;
+        builds.extend(self.rival_levels(&rule, notes)?);
+        let (runs, answer) = self.program.decide(&builds, &rule)?;
         for (build, why) in builds.iter().zip(&runs.differs).skip(1) {
             if let Some(why) = why {
                 notes.push(format!("the output at {} is another: {why}", build.name));
@@ -273,10 +319,62 @@ impl Decider<'_> {
         let faster = |gain: Gain| gain.high < 1.0 - MARGIN;
         match best {
             Some(best) if gain(&found.runs.ratios_over(best, 1)).is_none_or(faster) => {
+                if !self.budget.has(5 * self.rounds as usize) {
+                    notes.push(format!(
+                        "all of the program with {} is faster than the hybrid; there was no time to try both together: a longer --budget has it",
+                        builds[best].name
+                    ));
+                    return Ok(found);
+                }
                 self.try_with_level(tuned, found, &builds[best])
             }
             _ => Ok(found),
         }
+    }
+
+    /// The levels that may be faster than a hybrid; where there is no time for runs of all of them, after one round in which the slow
+    /// ones drop out.
+    fn rival_levels(&mut self, rule: &Rule, notes: &mut Vec<String>) -> Result<Vec<Build>> {
+        let rounds = rule.looks.first().copied().unwrap_or(1);
+        if !self.levels {
+            return Ok(Vec::new());
+        }
+        let first = 2 * LEVELS.len() + 1;
+        if !self.budget.has(first + runs_of(rounds)) {
+            notes.push(
+                "there was no time to compare with the whole program at -O1, -O2 and -O3: a longer --budget has it".to_owned(),
+            );
+            return Ok(Vec::new());
+        }
+        let mut levels = Vec::new();
+        for level in LEVELS {
+            levels.push(build(level, &self.level(level)?));
+        }
+        let all = LEVELS.len() + LEVELS.len().div_ceil(2);
+        if self.budget.has(rounds * (all + 2)) {
+            return Ok(levels);
+        }
+        let mut builds = vec![build("plain", self.plain)];
+        builds.append(&mut levels);
+        let runs = self.program.run(&builds, 1)?;
+        let places = 1..builds.len();
+        let promises = |place: &usize| {
+            let ratio = runs.ratios[*place].first().copied();
+            runs.is_right(*place) && ratio.is_some_and(|r| r < 1.0 - PROMISING)
+        };
+        let mut kept: Vec<usize> = places.filter(promises).collect();
+        kept.sort_by(|a, b| runs.seconds(*a).total_cmp(&runs.seconds(*b)));
+        // Each costs runs of its own in every round.
+        kept.truncate(1);
+        for (build, why) in builds.iter().zip(&runs.differs).skip(1) {
+            if let Some(why) = why {
+                notes.push(format!("the output at {} is another: {why}", build.name));
+            }
+        }
+        Ok(kept
+            .into_iter()
+            .map(|place| builds[place].clone())
+            .collect())
     }
 
     /// Tries the hybrid whose other code is compiled at the level of the build `level`. The runs that chose the level are biased: it
@@ -320,8 +418,14 @@ impl Decider<'_> {
         Ok(found)
     }
 
+    /// The rule for as many rounds as there is time for.
     fn rule(&self) -> Rule {
-        Rule::for_program(self.rounds)
+        let mut rule = Rule::for_program(self.rounds);
+        let fits = self.budget.runs();
+        let first = rule.looks.first().copied();
+        rule.looks
+            .retain(|rounds| runs_of(*rounds) <= fits || Some(*rounds) == first);
+        rule
     }
 
     fn make(&mut self, name: &str, recipe: &Recipe) -> Result<PathBuf> {
@@ -368,7 +472,12 @@ impl Decider<'_> {
     fn put_back_losers(&mut self, tuned: &mut [Tuned], mut hybrid: PathBuf) -> Result<PathBuf> {
         let keys: Vec<RegionKey> = tuned.iter().map(|t| t.key.clone()).collect();
         let all = [&keys[..], &self.others[..]].concat();
-        let rounds = self.rounds.clamp(2, 5);
+        let deciding = runs_of(self.rounds as usize);
+        // The whole program has to be compared afterwards.
+        let rounds = match self.budget.has(deciding + runs_of(5)) {
+            true => self.rounds.clamp(2, 5),
+            false => 2,
+        };
         // Nothing is left to put back: no run is needed.
         while tuned.iter().any(|t| t.back.is_none()) {
             let times = self.program.compare(self.plain, &hybrid, &all, rounds)?;
@@ -388,7 +497,10 @@ impl Decider<'_> {
             }
             if lost {
                 hybrid = self.make_kept("hybrid", tuned)?;
-                continue;
+                match self.budget.has(deciding + runs_of(rounds as usize)) {
+                    true => continue,
+                    false => break,
+                }
             }
             let back = tuned.iter().map(|t| t.back.is_some());
             let back = back.chain(self.others.iter().map(|_| true));
@@ -397,7 +509,9 @@ impl Decider<'_> {
                 .filter_map(|(times, _)| times.map(|t| t.other() - t.plain))
                 .sum();
             let run: f64 = times.iter().flatten().map(|t| t.plain).sum();
-            if slower < LOST * run || !self.put_back_one(tuned, &mut hybrid)? {
+            let kept = tuned.iter().filter(|t| t.back.is_none()).count();
+            let time = self.budget.has(deciding + 3 * (kept + 1 + kept / 2));
+            if slower < LOST * run || !time || !self.put_back_one(tuned, &mut hybrid)? {
                 break;
             }
         }

@@ -1,7 +1,7 @@
 //! `cere hybrid`: links the choices of regions into a binary and compares it with the plain build.
 
 use crate::hybrid::choice::Choice;
-use crate::hybrid::decide::{Decider, Decision, Linking, Tuned, recipe};
+use crate::hybrid::decide::{Budget, Decider, Decision, Linking, Tuned, recipe};
 use crate::hybrid::{Image, scratch};
 use crate::{Choices, Chosen};
 use anyhow::{Context, Result, bail};
@@ -33,6 +33,8 @@ pub struct Request<'a> {
     pub write_flags: Option<&'a Path>,
     /// Runs of each build; `None` derives it from the program's time.
     pub rounds: Option<u32>,
+    /// Seconds that deciding may take; `None` for [`Budget::of`].
+    pub budget: Option<f64>,
     /// Whether to compare with the whole program at other levels.
     pub levels: bool,
     /// Lines of the output that contain one of these are not compared.
@@ -102,6 +104,7 @@ pub fn make(request: &Request) -> Result<Made> {
             rest,
             rounds: request.rounds.unwrap_or_else(|| rounds(store)),
             levels: request.levels,
+            budget: Budget::of(request.budget, seconds(store)),
         };
         let decision = decider.decide(&mut tuned)?;
         (Some(decision), linking.trial.ranks().cloned())
@@ -281,7 +284,12 @@ fn regions_without_choice(store: &Store, image: &Image, tuned: &[Tuned]) -> Vec<
 
 /// Default number of rounds, from the time in the profile.
 fn rounds(store: &Store) -> u32 {
-    deciding_rounds(state::profile(store).map_or(10.0, |p| p.seconds))
+    deciding_rounds(seconds(store))
+}
+
+/// Seconds of a run of the program, by the profile.
+fn seconds(store: &Store) -> f64 {
+    state::profile(store).map_or(10.0, |p| p.seconds)
 }
 
 /// Fails early if an output file is not writable, or is one of the files that are read.

@@ -1,5 +1,6 @@
 //! The budget of a search.
 
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// Evaluations or time, for all regions together.
@@ -55,12 +56,17 @@ impl std::str::FromStr for Budget {
 /// The part of a budget of time that searches get: the rest is for measuring the best variants again.
 const SEARCHING: f64 = 0.7;
 
+/// Time for measuring the best variants of a region again, where the budget is one of evaluations, at least.
+const AGAIN: Duration = Duration::from_secs(8);
+
 /// The remaining budget.
 #[derive(Debug)]
 pub struct Left {
     budget: Budget,
     start: Instant,
     proposed: u64,
+    /// How long searching took, once it has ended.
+    searched: OnceLock<Duration>,
 }
 
 impl Left {
@@ -70,13 +76,19 @@ impl Left {
             budget,
             start,
             proposed: before,
+            searched: OnceLock::new(),
         }
     }
 
-    /// Time for measuring the best variants of a region again, which has this part of what is left for all of them.
+    /// Time for measuring the best variants of a region again, which has this part of what is left for all of them. A budget of
+    /// evaluations gives it as long as searching took, but [`AGAIN`] for each region.
     pub fn again(&self, part: f64) -> Duration {
         match self.budget {
-            Budget::Evaluations(_) => Duration::MAX,
+            Budget::Evaluations(_) => self
+                .searched
+                .get_or_init(|| self.start.elapsed())
+                .mul_f64(part)
+                .max(AGAIN),
             Budget::Time(most) => most.saturating_sub(self.start.elapsed()).mul_f64(part),
         }
     }
@@ -125,7 +137,10 @@ mod tests {
         let half = long.again(0.5).as_secs_f64();
         assert!((449.0..=450.0).contains(&half), "{half}");
         let mut left = Left::new(Budget::Evaluations(3), Instant::now(), 1);
-        assert_eq!(left.again(0.5), Duration::MAX);
+        left.start -= Duration::from_secs(60);
+        let again = left.again(0.5).as_secs_f64();
+        assert!((30.0..31.0).contains(&again), "{again}");
+        assert_eq!(left.again(0.01), AGAIN);
         assert!(left.take() && left.take() && !left.take());
     }
 

@@ -1,6 +1,7 @@
 //! Measures the winner again in turns with the code as built, before it is accepted.
 
 use super::arms::{Arm, Arms, ratios};
+use super::fewest::{self, Fewest};
 use super::found::{Failure, Winner};
 use crate::Variant;
 use anyhow::{Error, Result, bail};
@@ -160,10 +161,20 @@ fn confirm(
             }
             match rule.look(&ratios(&turns, arm)) {
                 Answer::Faster(gain) => {
-                    decided.winner = Some(Winner {
-                        variant: builds[arm - 1].0.clone(),
+                    let (variant, built) = &builds[arm - 1];
+                    let winner = Winner {
+                        variant: (*variant).clone(),
                         gain,
-                    });
+                        searched: None,
+                        effects: Vec::new(),
+                    };
+                    let fewest = Fewest {
+                        lab,
+                        target,
+                        default,
+                        until: fewest::until(start, most),
+                    };
+                    decided.winner = Some(fewest.of(winner, &built.code)?);
                     break 'finalists;
                 }
                 Answer::NotFaster(_) => break,

@@ -59,4 +59,19 @@ pub struct Winner {
     pub variant: Variant,
     /// Its time over that of the code as built, with the 95 % interval.
     pub gain: Gain,
+    /// The variant as the search found it, if that had more flags.
+    #[serde(default)]
+    pub searched: Option<Variant>,
+    /// What each of its choices does, as far as that is known.
+    #[serde(default)]
+    pub effects: Vec<Effect>,
+}
+
+/// What a choice of a winner does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Effect {
+    /// The choice: flags, or "the pipeline".
+    pub choice: String,
+    /// What it changes, for people.
+    pub says: String,
 }

@@ -5,10 +5,13 @@ mod arms;
 mod baseline;
 mod batches;
 pub mod budget;
+mod common;
 mod confirm;
 mod course;
 mod drive;
 mod evaluator;
+mod explain;
+mod fewest;
 mod found;
 mod journal;
 pub mod nodes;
@@ -20,7 +23,8 @@ mod task;
 #[cfg(test)]
 mod tests;
 
-pub use found::{Failure, Found, Winner};
+pub use common::Common;
+pub use found::{Effect, Failure, Found, Winner};
 pub use request::{Request, Spread};
 pub use spent::Spent;
 
@@ -53,6 +57,8 @@ pub const REPETITIONS: Repetitions = Repetitions {
 pub struct Outcome {
     /// Region by region.
     pub found: Vec<Found>,
+    /// One set of flags for all regions, if it gains nearly as much.
+    pub common: Option<Common>,
     /// Choices that break code.
     pub suspects: Vec<Suspect>,
     /// Seconds of one run of the program.
@@ -117,13 +123,34 @@ pub fn tune(request: &Request) -> Result<Outcome> {
         }
         Course::begin((place, target), search, &path)
     };
-    let (found, suspects, searched) = match crew {
+    let (mut found, suspects, searched) = match crew {
         Some(mut crew) => elsewhere(request, &mut crew, &targets, &opened.space, &begin)?,
         None => here(request, &lab, &targets, &opened.space, &begin)?,
     };
     write(store, &found)?;
+    for found in &mut found {
+        let target = targets.iter().find(|t| t.name == found.name);
+        if let (Some(winner), Some(target)) = (&mut found.winner, target) {
+            let work = request
+                .events
+                .work(format!("counting what the flags of {} do", found.name));
+            winner.effects = explain::explain(&lab, target, winner);
+            drop(work);
+        }
+    }
+    // Elsewhere is where times count.
+    let common = match request.spread {
+        Some(_) => None,
+        None => {
+            let _work = request
+                .events
+                .work("looking for one set of flags for all regions");
+            common::common(&lab, &targets, &found)
+        }
+    };
     Ok(Outcome {
         found,
+        common,
         suspects,
         program: profile.seconds,
         searched,

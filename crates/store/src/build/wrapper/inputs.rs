@@ -62,14 +62,14 @@ pub fn kept(
     Ok(words)
 }
 
-/// Whether a compiler removes the file after the link: rustc's parts of a crate and what it keeps in a directory of its own, and what
-/// wrappers make.
+/// Whether a compiler removes the file after the link: rustc's parts of a crate and what it keeps in a directory of its own, here or
+/// among the system's temporary files, and what wrappers make.
 fn is_temporary(store: &Store, file: &Path) -> bool {
     let part = file.to_str().is_some_and(|name| name.ends_with(PARTS));
-    let below = file.strip_prefix(std::env::temp_dir()).ok();
-    let first = below.and_then(|below| below.components().next());
-    let rustcs =
-        first.is_some_and(|first| first.as_os_str().as_encoded_bytes().starts_with(b"rustc"));
+    let parent = file.parent().and_then(Path::file_name);
+    let rustcs = parent
+        .and_then(|name| name.to_str()?.strip_prefix("rustc"))
+        .is_some_and(|rest| rest.len() == 6 && rest.bytes().all(|b| b.is_ascii_alphanumeric()));
     part || rustcs || file.starts_with(state::scratch(store))
 }
 

@@ -163,6 +163,11 @@ fn decide(model: &mut Model, levels: bool) -> (Decision, Vec<Option<String>>) {
         others: vec![key(2)],
         rest: Choice::default(),
         rounds: ROUNDS,
+        budget: Budget {
+            began: Instant::now(),
+            seconds: None,
+            run: 1.0,
+        },
         levels,
     };
     let decision = decider.decide(&mut tuned).unwrap();
