@@ -60,7 +60,8 @@ pub fn bind_plan(manifest: &Manifest, index: usize, retarget: Retarget, pinned: 
     let other_thread_locals = absent.map(|a| a.name.clone()).collect();
     let own = |owner: &Option<String>| owner.as_ref() == Some(&unit.id);
     let locals = manifest.variables.iter().filter(|v| own(&v.unit));
-    let untouched = locals.clone().filter(|v| v.untouched);
+    // Only code that is compiled anew uses what was not touched: codelets of a unit as built share its object.
+    let untouched = locals.clone().filter(|v| pinned && v.untouched);
     let untouched = untouched.map(|v| v.name.clone()).collect();
     let mut sizes: BTreeMap<String, u64> = locals.map(|v| (v.name.clone(), v.size)).collect();
     if let Some(tls) = &manifest.image.tls {

@@ -13,6 +13,8 @@ const FILE: &str = "survival.json";
 const FRESH: Duration = Duration::from_secs(60);
 /// And counts for this long.
 const COUNTS: Duration = Duration::from_secs(3600);
+/// Probes of a measurement, each in memory of its own.
+const PROBES: usize = 3;
 /// Measurements that count, at most.
 const MOST: usize = 9;
 
@@ -104,12 +106,15 @@ pub fn survival(warmup: Warmup, cache: &Path) -> Result<Option<u64>, CompileErro
     Ok(*here.insert(known.survival()))
 }
 
-/// Without memory for the probe a trace counts as it is.
+/// The longest of a few probes: what others do in the moment of a probe, and where its memory lies, only ever shortens it, and times in vivo
+/// are the least of several runs as well. (Intel Xeon, two cores of a virtual machine: 13 ms, but 0.4 ms in one probe of three.) Without
+/// memory for a probe a trace counts as it is.
 fn measure() -> Option<u64> {
     let told = cere_format::caches::of(0);
     let caches = machine::corrected(told, machine::corrections());
     let last = caches.iter().map(|cache| cache.size).max()?;
-    cere_timing::survival::survival(last).ok().flatten()
+    let mut probes = (0..PROBES).map(|_| cere_timing::survival::survival(last).ok().flatten());
+    probes.try_fold(0, |longest, ns| Some(ns?.max(longest)))
 }
 
 #[cfg(test)]

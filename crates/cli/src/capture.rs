@@ -91,7 +91,7 @@ struct TraceOptions {
     #[arg(long, value_name = "K", default_value_t = 1)]
     trace_invocations: u64,
     /// Seconds before the captured invocation where its trace begins, at the latest, according to the profile [default: 0.05; less,
-    /// from 0.005, if the traces of a run took more than half of it]
+    /// from 0.02, if the traces of a run took more than half of it]
     #[arg(long, value_name = "S", value_parser = options::seconds)]
     trace_window: Option<f64>,
     /// Capture without page traces

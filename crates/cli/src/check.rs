@@ -49,7 +49,7 @@ pub struct Options {
     /// [default: 9; 5 for programs of 2 s or more, 3 of 5 s, 1 of a minute]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1000))]
     rounds: Option<u32>,
-    /// Take as many rounds as fit into so many seconds, one at least; without runs of the program if those do not fit
+    /// Take as many rounds as fit into so many seconds; one, with a run of the program, at least
     #[arg(long, value_name = "S", conflicts_with = "rounds", value_parser = options::seconds)]
     within: Option<f64>,
     /// Compare what is executed instead of times: blocks, instructions, simulated cache misses

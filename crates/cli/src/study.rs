@@ -6,6 +6,7 @@ use cere_capture::input::Input;
 use cere_measure::study_seconds;
 use cere_system::console::{self, note};
 use serde::Deserialize;
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Instant;
@@ -90,7 +91,7 @@ impl Course<'_> {
         name: &str,
         how: &str,
         told: Told,
-        arguments: &[&str],
+        arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
     ) -> Result<(ExitStatus, Vec<u8>)> {
         self.begun += 1;
         note!("[{}/{STEPS}] {how}", self.begun);
@@ -162,7 +163,7 @@ pub fn run(options: &Options) -> Result<u8> {
         "instrument",
         "instrument",
         Told::Shown,
-        &["--", "sh", "-c", &options.build],
+        ["--", "sh", "-c", &options.build],
     )?;
     if let Some(code) = stops("instrument", status)? {
         return Ok(code);
@@ -177,7 +178,7 @@ pub fn run(options: &Options) -> Result<u8> {
         .chain(options.command.iter().map(String::as_str))
         .collect();
     let planned = [&["--plan", "--json"], &capture[..], &words].concat();
-    let (status, output) = course.step("capture", "profile", Told::Read, &planned)?;
+    let (status, output) = course.step("capture", "profile", Told::Read, planned)?;
     if let Some(code) = stops("capture", status)? {
         return Ok(code);
     }
@@ -190,32 +191,34 @@ pub fn run(options: &Options) -> Result<u8> {
         "capture",
         "capture",
         Told::Shown,
-        &[&capture[..], &words].concat(),
+        [&capture[..], &words].concat(),
     )?;
     if let Some(code) = stops("capture", status)? {
         return Ok(code);
     }
     let left = (seconds - began.elapsed().as_secs_f64()).max(LEAST);
     let within = left.to_string();
-    let mut check = vec!["--max-error", &options.max_error, "--within", &within];
+    // Times of the profile suffice where time is short.
+    let extent = match options.quick && left < plan.program_seconds {
+        true => ["--rounds", "0"],
+        false => ["--within", &within],
+    };
+    let mut check = vec!["--max-error", &options.max_error];
+    check.extend(extent);
     check.extend(options.no_sandbox.then_some("--no-sandbox"));
     check.extend(options.common.json.then_some("--json"));
     let (status, _) = course.step(
         "check",
         &format!("check, up to {left:.1} s"),
         Told::Shown,
-        &check,
+        check,
     )?;
     // Status 1 may mean results that are not the original's. The report then shows them.
     let result = status
         .code()
         .with_context(|| format!("`cere check` was ended: {status}"))? as u8;
-    let output = options
-        .output
-        .as_os_str()
-        .to_str()
-        .context("the report's name is not UTF-8: give another one with -o")?;
-    let (status, _) = course.step("report", "report", Told::Shown, &["-o", output])?;
+    let report = [OsStr::new("-o"), options.output.as_os_str()];
+    let (status, _) = course.step("report", "report", Told::Shown, report)?;
     if let Some(code) = stops("report", status)? {
         return Ok(code);
     }

@@ -83,13 +83,7 @@ impl Plan<'_> {
                 let fitting = self.fitting(&mut program, new.len(), began);
                 let seconds = &mut self.settings.repetitions.seconds;
                 *seconds = seconds.min(fitting.each);
-                match fitting.runs {
-                    0 => {
-                        self.events.note("there is no time for another run of the program: replays are compared with the times of its profile");
-                        Ok(self.replay_once(replays, new))
-                    }
-                    _ => self.rounds(replays, new, &mut program, fitting),
-                }
+                self.rounds(replays, new, &mut program, fitting)
             }
             Err(error) => {
                 self.events.note(format!(

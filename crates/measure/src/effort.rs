@@ -44,7 +44,7 @@ impl Effort {
 pub enum Extent {
     /// So many rounds of replays, each between two runs of the program; 0: one round, compared with the profile's times.
     Rounds(u32),
-    /// What fits into so many seconds, but one round of replays at least.
+    /// What fits into so many seconds, but one round of replays and a run of the program at least.
     Seconds(f64),
 }
 
@@ -60,7 +60,7 @@ pub fn study_seconds(run: f64, quick: bool) -> f64 {
 pub struct Fitting {
     /// Rounds of replays.
     pub rounds: u32,
-    /// Runs of the program: one more than rounds, as many if the profile's run stands for the first, or none.
+    /// Runs of the program: one more than rounds, or as many if the profile's run stands for the first.
     pub runs: u32,
     /// Seconds that each codelet may be repeated in a round.
     pub each: f64,
@@ -77,14 +77,12 @@ impl Fitting {
     pub fn into(seconds: f64, run: f64, codelets: usize, (most, longest): (u32, f64)) -> Self {
         let count = codelets.max(1) as f64;
         let round = count * (BESIDE + WORTH);
-        let fits = |rounds: f64, runs: f64| runs * run + rounds * round <= seconds;
         let whole = ((seconds - run) / (run + round))
             .floor()
             .clamp(0.0, f64::from(most.max(1)));
         let (rounds, runs) = match whole {
-            _ if whole >= 1.0 => (whole, whole + 1.0),
-            _ if fits(1.0, 1.0) => (1.0, 1.0),
-            _ => (1.0, 0.0),
+            ..1.0 => (1.0, 1.0),
+            _ => (whole, whole + 1.0),
         };
         let each = (seconds - runs * run) / (rounds * count) - BESIDE;
         Self {
@@ -92,6 +90,11 @@ impl Fitting {
             runs: runs as u32,
             each: each.clamp(WORTH, longest),
         }
+    }
+
+    /// Whether more than the least is done.
+    pub fn is_ample(self) -> bool {
+        self.each > WORTH
     }
 }
 
@@ -107,13 +110,13 @@ mod tests {
             (found.rounds, found.runs)
         };
         // A run and a round of 20 codelets take a second each.
-        assert_eq!(of(0.5, 1.0, 20), (1, 0));
+        assert_eq!(of(0.5, 1.0, 20), (1, 1));
         assert_eq!(of(2.0, 1.0, 20), (1, 1));
         assert_eq!(of(3.0, 1.0, 20), (1, 2));
         assert_eq!(of(7.5, 1.0, 20), (3, 4));
         assert_eq!(of(1e9, 1.0, 20), (9, 10));
-        assert_eq!(of(-3.0, 1.0, 20), (1, 0));
-        assert_eq!(of(1.0, 1.0, 0), (1, 0));
+        assert_eq!(of(-3.0, 1.0, 20), (1, 1));
+        assert_eq!(of(1.0, 1.0, 0), (1, 1));
         for seconds in [2.0, 2.9, 3.0, 5.5, 20.0] {
             let found = Fitting::into(seconds, 1.0, 20, most);
             let takes =

@@ -34,6 +34,7 @@ mod schemas;
 mod short;
 mod split;
 mod store;
+mod study;
 mod threads;
 mod tries;
 mod vivo;

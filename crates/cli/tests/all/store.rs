@@ -240,24 +240,6 @@ int main(int c, char **v) { once(400 * atoi(v[1])); for (int r = 0; r < 40; r++)
 }
 
 #[test]
-fn a_status_other_than_0_does_not_stop_a_study() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let at = directory.path();
-    let source = program("", "3").replace("return 0;", "return 7;");
-    write(at, &[("main.c", &source)]);
-    let line = "study --build '$CC -O2 main.c -o app' -- ./app";
-    for _ in 0..2 {
-        let output = succeed(at, line);
-        let said = text(&output.stderr);
-        has(&said, "ended with exit status: 7");
-    }
-    let page = std::fs::read_to_string(at.join("report.html")).expect("a page");
-    assert!(page.contains("ended with exit status: 7"));
-    let capture = "capture fill@* --invocation 1 -- ./app";
-    assert_eq!(run(at, capture).status.code(), Some(7));
-}
-
-#[test]
 fn nothing_is_older_than_no_build() {
     let directory = tempfile::tempdir().expect("a directory");
     let at = directory.path();

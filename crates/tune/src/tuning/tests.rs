@@ -1,5 +1,6 @@
 //! Searches of modelled regions: the time of a variant is given, and the machine is one of `cere-testing`.
 
+mod fewer;
 mod in_batches;
 
 use super::ahead::Ahead;
