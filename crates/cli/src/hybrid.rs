@@ -41,7 +41,7 @@ pub struct Options {
     /// Print the contribution of each region
     #[arg(long)]
     explain: bool,
-    /// Runs of each build, and up to three times as many until it is decided whether the hybrid gains [default: 9; 5 for
+    /// Runs of each build, and up to three times as many until it is decided whether the hybrid gains [default: 9; 6 for
     /// programs of 2 s or more, 3 of 5 s]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: Option<u32>,

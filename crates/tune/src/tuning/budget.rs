@@ -26,6 +26,16 @@ pub enum BudgetError {
     NoTime,
 }
 
+impl Budget {
+    /// Until when what is not needed may be done, after a start: none for a budget of evaluations.
+    pub fn end(self, start: Instant) -> Option<Instant> {
+        match self {
+            Self::Evaluations(_) => None,
+            Self::Time(most) => start.checked_add(most),
+        }
+    }
+}
+
 impl std::str::FromStr for Budget {
     type Err = BudgetError;
 
@@ -55,6 +65,9 @@ impl std::str::FromStr for Budget {
 
 /// The part of a budget of time that searches get: the rest is for measuring the best variants again.
 const SEARCHING: f64 = 0.7;
+
+/// The part that is left for saying what the winners' flags do.
+const EXPLAINING: f64 = 0.1;
 
 /// Time for measuring the best variants of a region again, where the budget is one of evaluations, at least.
 const AGAIN: Duration = Duration::from_secs(8);
@@ -89,7 +102,10 @@ impl Left {
                 .get_or_init(|| self.start.elapsed())
                 .mul_f64(part)
                 .max(AGAIN),
-            Budget::Time(most) => most.saturating_sub(self.start.elapsed()).mul_f64(part),
+            Budget::Time(most) => {
+                let end = most.mul_f64(1.0 - EXPLAINING);
+                end.saturating_sub(self.start.elapsed()).mul_f64(part)
+            }
         }
     }
 
@@ -135,7 +151,7 @@ mod tests {
         }
         let long = Left::new(Budget::Time(Duration::from_secs(900)), Instant::now(), 0);
         let half = long.again(0.5).as_secs_f64();
-        assert!((449.0..=450.0).contains(&half), "{half}");
+        assert!((404.0..=405.0).contains(&half), "{half}");
         let mut left = Left::new(Budget::Evaluations(3), Instant::now(), 1);
         left.start -= Duration::from_secs(60);
         let again = left.again(0.5).as_secs_f64();
@@ -163,9 +179,11 @@ mod tests {
         assert!((6.0..=7.0).contains(&seconds), "{seconds}");
         left.start -= Duration::from_secs(20);
         assert!(!left.take());
-        // The rest is for measuring again.
+        // The rest is for measuring again, but for the last six seconds.
+        left.start += Duration::from_secs(5);
         let rest = left.again(1.0).as_secs_f64();
-        assert!((4.0..=5.0).contains(&rest), "{rest}");
+        assert!((3.0..=4.0).contains(&rest), "{rest}");
+        left.start -= Duration::from_secs(5);
         assert_eq!(left.seconds(7), Some(0.0));
     }
 }

@@ -51,9 +51,14 @@ fn candidates(found: &[Found]) -> Vec<Variant> {
     sets
 }
 
-/// Times the regions under the sets of the best winners. None if there are fewer than two winners, or no set is right everywhere and
+/// Times the regions under the sets of the best winners. None if the time `is_over` before, if there are fewer than two winners, or no set is right everywhere and
 /// reaches nine tenths of what the winners save.
-pub fn common(lab: &dyn Measure, targets: &[Target], found: &[Found]) -> Option<Common> {
+pub fn common(
+    lab: &dyn Measure,
+    targets: &[Target],
+    found: &[Found],
+    is_over: &dyn Fn() -> bool,
+) -> Option<Common> {
     let sets = candidates(found);
     let own: f64 = found.iter().map(saves).sum();
     if found.iter().filter(|f| f.winner.is_some()).count() < 2 || sets.is_empty() {
@@ -64,6 +69,9 @@ pub fn common(lab: &dyn Measure, targets: &[Target], found: &[Found]) -> Option<
         let Some(target) = targets.iter().find(|t| t.name == found.name) else {
             continue;
         };
+        if is_over() {
+            return None;
+        }
         let each = times(lab, target, &sets);
         for (all, ratio) in all.iter_mut().zip(each) {
             match (ratio, all.as_mut()) {

@@ -12,11 +12,16 @@ const MOST: usize = 6;
 /// Counts closer than this share are not told apart.
 const SAME: f64 = 0.02;
 
-/// Says of each choice of `winner` what it changes in the codelet that stands for most of the region. Empty if counting fails: an
-/// explanation is no result.
-pub fn explain(lab: &Lab, target: &Target, winner: &Winner) -> Vec<Effect> {
+/// Says of each choice of `winner` what it changes in the codelet that stands for most of the region, until the time `is_over`. Empty if
+/// counting fails: an explanation is no result.
+pub fn explain(
+    lab: &Lab,
+    target: &Target,
+    winner: &Winner,
+    is_over: &dyn Fn() -> bool,
+) -> Vec<Effect> {
     let parts = choices(&winner.variant.flags);
-    let count = |variant: &Variant| count(lab, target, variant);
+    let count = |variant: &Variant| (!is_over()).then(|| count(lab, target, variant)).flatten();
     let Some(with) = count(&winner.variant) else {
         return Vec::new();
     };

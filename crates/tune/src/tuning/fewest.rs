@@ -92,21 +92,21 @@ impl Fewest<'_> {
     /// Whether `variant` has the machine code `code` in all codelets.
     fn has_code(&self, variant: &Variant, code: &str) -> bool {
         // What has this code is not linked: its outcome is known.
-        !self.is_over()
-            && self
-                .lab
-                .build_new(self.target, variant)
-                .is_ok_and(|built| built.code == code)
+        let built = self.lab.build_new(self.target, variant);
+        built.is_ok_and(|built| built.code == code)
     }
 
-    /// The variant without what does not change its machine code, `code`.
+    /// The variant without what does not change its machine code, `code`, as far as a few seconds of compiling show.
     pub fn by_code(&self, variant: &Variant, code: &str) -> Variant {
+        let begin = Instant::now();
+        let has_code =
+            |variant: &Variant| begin.elapsed() < COMPILING && self.has_code(variant, code);
         let mut least = variant.clone();
         let plain = Variant {
             passes: None,
             ..least.clone()
         };
-        if least.passes.is_some() && self.has_code(&plain, code) {
+        if least.passes.is_some() && has_code(&plain) {
             least = plain;
         }
         let with = |least: &Variant, parts: &[Vec<String>]| Variant {
@@ -114,7 +114,7 @@ impl Fewest<'_> {
             ..least.clone()
         };
         let parts = minimise(choices(&least.flags), |parts| {
-            self.has_code(&with(&least, parts), code)
+            has_code(&with(&least, parts))
         });
         least = with(&least, &parts);
         let pipeline = least
@@ -127,7 +127,7 @@ impl Fewest<'_> {
                 ..least.clone()
             };
             let all = (0..pipeline.passes()).collect();
-            let kept = minimise(all, |kept| self.has_code(&with(kept), code));
+            let kept = minimise(all, |kept| has_code(&with(kept)));
             least = with(&kept);
         }
         least
@@ -222,6 +222,8 @@ pub fn until(start: Instant, most: Duration) -> Option<Instant> {
     }
 }
 
+/// Time for what costs compiles alone.
+const COMPILING: Duration = Duration::from_secs(3);
 /// Time that reducing gets in any case but for a budget that is over.
 const LEAST: Duration = Duration::from_secs(3);
 

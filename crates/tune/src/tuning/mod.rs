@@ -128,26 +128,28 @@ pub fn tune(request: &Request) -> Result<Outcome> {
         None => here(request, &lab, &targets, &opened.space, &begin)?,
     };
     write(store, &found)?;
+    let end = request.budget.and_then(|budget| budget.end(start));
+    let is_over = || end.is_some_and(|end| Instant::now() >= end);
+    // Elsewhere is where times count.
+    let common = match request.spread {
+        None if !is_over() => {
+            let _work = request
+                .events
+                .work("looking for one set of flags for all regions");
+            common::common(&lab, &targets, &found, &is_over)
+        }
+        _ => None,
+    };
     for found in &mut found {
         let target = targets.iter().find(|t| t.name == found.name);
         if let (Some(winner), Some(target)) = (&mut found.winner, target) {
             let work = request
                 .events
                 .work(format!("counting what the flags of {} do", found.name));
-            winner.effects = explain::explain(&lab, target, winner);
+            winner.effects = explain::explain(&lab, target, winner, &is_over);
             drop(work);
         }
     }
-    // Elsewhere is where times count.
-    let common = match request.spread {
-        Some(_) => None,
-        None => {
-            let _work = request
-                .events
-                .work("looking for one set of flags for all regions");
-            common::common(&lab, &targets, &found)
-        }
-    };
     Ok(Outcome {
         found,
         common,

@@ -113,6 +113,7 @@ fn no_flag_is_left_out_when_the_time_is_over() {
     };
     let all = winner(of("-tiny -a"));
     assert_eq!(fewest.of(all.clone(), "-tiny -a").unwrap(), all);
+    assert!(model.timed.lock().unwrap().is_empty());
 }
 
 fn found(name: &str, share: f64, flags: &str) -> Found {
@@ -130,7 +131,7 @@ fn one_set_for_all_regions() {
     let targets = [target("f", 0.6), target("g", 0.3)];
     let of_two = |f: &str, g: &str| {
         let all = [found("f", 0.6, f), found("g", 0.3, g)];
-        common(&model, &targets, &all)
+        common(&model, &targets, &all, &|| false)
     };
     let one = of_two("-a -b", "-a").expect("a set");
     assert_eq!(one.flags, of("-a -b").flags);
@@ -147,6 +148,9 @@ fn a_set_that_is_wrong_in_one_region_is_none() {
     model.wrong = |variant, _| has(variant, "-b").then(|| "another result".to_owned());
     let targets = [target("f", 0.6), target("g", 0.3)];
     let all = [found("f", 0.6, "-a -b"), found("g", 0.3, "-a")];
-    let set = common(&model, &targets, &all);
-    assert_eq!(set.map(|s| s.flags), None);
+    assert_eq!(common(&model, &targets, &all, &|| false), None);
+    // Nor is there one where nobody has time to look.
+    model.wrong = |_, _| None;
+    assert!(common(&model, &targets, &all, &|| false).is_some());
+    assert_eq!(common(&model, &targets, &all, &|| true), None);
 }
