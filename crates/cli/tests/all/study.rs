@@ -61,7 +61,7 @@ fn a_plan_comes_first_and_nothing_is_done_twice() {
         "the store has all codelets that can be had",
     );
     assert_eq!(records(at).len(), before);
-    let quick = run(at, &*format!("study --quick --build true -- ./app 300"));
+    let quick = run(at, "study --quick --build true -- ./app 300");
     assert!(quick.status.success());
 }
 

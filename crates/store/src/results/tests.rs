@@ -164,7 +164,7 @@ fn writers_at_the_same_time_lose_nothing() {
             scope.spawn(|| {
                 for _ in 0..10 {
                     let record = record("f@a.c:1:1", &[], Warmup::Cold);
-                    keep(&store, &record).unwrap();
+                    keep(&store, std::slice::from_ref(&record)).unwrap();
                 }
             });
         }
@@ -211,7 +211,7 @@ fn a_damaged_file_is_named_with_a_remedy() {
     std::fs::write(store.results(), vec![b'x'; 5000]).unwrap();
     for error in [
         Database::existing(&store).err().unwrap(),
-        keep(&store, &record("f@a.c:1:1", &[], Warmup::Cold)).unwrap_err(),
+        keep(&store, &[record("f@a.c:1:1", &[], Warmup::Cold)]).unwrap_err(),
     ] {
         let error = format!("{error:#}");
         let path = store.results().display().to_string();
@@ -226,7 +226,7 @@ fn a_damaged_file_is_named_with_a_remedy() {
 fn no_store_no_record() {
     let (directory, store) = store();
     drop(directory);
-    keep(&store, &record("f@a.c:1:1", &[], Warmup::Cold)).unwrap();
+    keep(&store, &[record("f@a.c:1:1", &[], Warmup::Cold)]).unwrap();
     assert!(!store.root().exists());
 }
 
