@@ -63,6 +63,33 @@ impl Input {
         Ok(Self::Passed)
     }
 
+    /// Puts a file in the place of a pipe that has delivered all: other commands that this one starts then see that they read the same.
+    /// A pipe whose writer still has it stays.
+    pub fn settle(&mut self) -> Result<()> {
+        let Self::Relayed(copy, _) = self else {
+            return Ok(());
+        };
+        let failed = "cannot keep a copy of stdin";
+        let mut copy = copy.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut buffer = vec![0; 1 << 16];
+        while !copy.ended && is_ready().context(failed)? {
+            let count = stdin().read(&mut buffer).context(failed)?;
+            copy.ended = count == 0;
+            let at = copy.length;
+            copy.file
+                .write_all_at(&buffer[..count], at)
+                .context(failed)?;
+            copy.length += count as u64;
+        }
+        if !copy.ended {
+            return Ok(());
+        }
+        rustix::stdio::dup2_stdin(&copy.file).context(failed)?;
+        drop(copy);
+        *self = Self::Rewound(0);
+        Ok(())
+    }
+
     /// The input for the next run, from the start.
     pub fn for_next_run(&mut self) -> Result<Feed> {
         let mut feed = Feed {
@@ -152,6 +179,17 @@ fn wait(asked: [(i32, i16); 2]) -> std::io::Result<[bool; 2]> {
         return Err(std::io::Error::last_os_error());
     }
     Ok(events.map(|event| event.revents != 0))
+}
+
+/// Whether stdin has data or has ended: reading does not block.
+fn is_ready() -> std::io::Result<bool> {
+    let stdin = stdin();
+    let mut asked = [rustix::event::PollFd::new(
+        &*stdin,
+        rustix::event::PollFlags::IN,
+    )];
+    let none = rustix::time::Timespec::default();
+    Ok(rustix::event::poll(&mut asked, Some(&none))? > 0)
 }
 
 /// Blocks signals in this thread: the thread that waits for the program handles them.

@@ -202,7 +202,7 @@ fn report(options: &Options, taken: &Taken, notes: &[String]) -> Result<()> {
         let ended = ended(options, taken);
         let notes: Vec<&String> = ended.iter().chain(notes).collect();
         print::json(
-            &serde_json::json!({"codelets": codelets, "skipped": skipped, "notes": notes}),
+            &serde_json::json!({"codelets": codelets, "skipped": skipped, "notes": notes, "plan": null}),
         )?;
     } else if !codelets.is_empty() {
         print::out(&show::codelets::table(codelets))?;

@@ -168,6 +168,7 @@ pub fn run(options: &Options) -> Result<u8> {
     if let Some(code) = stops("instrument", status)? {
         return Ok(code);
     }
+    course.input.settle()?;
     let began = Instant::now();
     let timeout = options.timeout.map(|seconds| seconds.to_string());
     let mut capture = vec!["--missing", "--ignore-status"];
