@@ -410,7 +410,8 @@ pub fn compare(manifest: &Manifest, pages: &Pages, allowed: &Allowed) -> Compari
         typed: typed::is_active(),
         ..Comparison::default()
     };
-    for page in &pages.all {
+    for (number, page) in pages.all.iter().enumerate() {
+        pages.passed(number);
         let written = page.is(PAGE_WRITTEN);
         let all = if written { PAGE } else { 0 };
         if page.is(PAGE_CODE) || code::executable(page.start()) {
@@ -426,6 +427,7 @@ pub fn compare(manifest: &Manifest, pages: &Pages, allowed: &Allowed) -> Compari
         }
         page_at_exit(&mut comparison, manifest, pages, page, allowed);
     }
+    pages.let_go();
     for page in &pages.given_up {
         let changed = if page.is(PAGE_WRITTEN) { PAGE } else { 0 };
         leave_out(&mut comparison, left_out::LIBRARY, PAGE, changed);

@@ -22,9 +22,7 @@ pub fn serve(plan: &Path) -> Result<(), Error> {
     package::reserve(own.manifest, &own.pages)?;
     space::open(own.manifest, &own.pages.all)?;
     space::populate(kept::pages(own.manifest, &own.pages));
-    for page in kept::pages(own.manifest, &own.pages) {
-        own.pages.restore(page);
-    }
+    own.pages.restore_all(kept::pages(own.manifest, &own.pages));
     // SAFETY: the descriptor that was inherited for this; nothing else here uses it.
     let socket = unsafe { File::from_raw_fd(KEEP_SOCKET) };
     let failed = |error| Error::of_system("the socket of requests")(error);

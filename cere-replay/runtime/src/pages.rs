@@ -11,6 +11,12 @@ pub use cere_format::PAGE;
 /// End of user addresses (four-level page tables).
 pub const TOP: u64 = 1 << 47;
 
+/// Bytes of a file from which on it is read page by page, and let go of again: a state of gigabytes is then held once, in its own place,
+/// and not a second and a third time in the files beside it.
+const LARGE: usize = 64 << 20;
+/// Pages after which that happens.
+const WINDOW: usize = 4096;
+
 /// A file mapped for reading.
 pub struct Bytes {
     start: *const u8,
@@ -42,7 +48,7 @@ impl Bytes {
                 std::ptr::null_mut(),
                 length,
                 libc::PROT_READ,
-                libc::MAP_PRIVATE | libc::MAP_POPULATE,
+                libc::MAP_PRIVATE | populated(length),
                 file.as_raw_fd(),
                 0,
             )
@@ -59,7 +65,7 @@ impl Bytes {
     /// Maps `file` in its place; without one nothing can be read there.
     fn replace(&self, file: Option<&File>) -> Result<(), Error> {
         let (rights, more) = match file {
-            Some(_) => (libc::PROT_READ, libc::MAP_POPULATE),
+            Some(_) => (libc::PROT_READ, populated(self.length)),
             None => (libc::PROT_NONE, libc::MAP_ANONYMOUS),
         };
         let start = self.start.cast_mut().cast();
@@ -74,10 +80,35 @@ impl Bytes {
         }
     }
 
+    /// What was read of a large file need not stay: it is in the system's cache.
+    fn let_go(&self) {
+        if self.length < LARGE {
+            return;
+        }
+        // By the bare call: `madvise` is the region's.
+        // SAFETY: a private mapping that nobody writes to: the same bytes come back.
+        unsafe {
+            libc::syscall(
+                libc::SYS_madvise,
+                self.start,
+                self.length,
+                libc::MADV_DONTNEED,
+            )
+        };
+    }
+
     /// The content.
     pub fn get(&self) -> &[u8] {
         // SAFETY: mapped for the life of the process.
         unsafe { std::slice::from_raw_parts(self.start, self.length) }
+    }
+}
+
+/// How a file of this length is mapped: a small one is read at once.
+fn populated(length: usize) -> libc::c_int {
+    match length {
+        ..LARGE => libc::MAP_POPULATE,
+        _ => 0,
     }
 }
 
@@ -209,8 +240,30 @@ impl Pages {
         content(&self.exit, page.exit)
     }
 
+    /// The page with this number, of those that are gone through in their order, was looked at.
+    pub fn passed(&self, number: usize) {
+        if number % WINDOW == WINDOW - 1 {
+            self.let_go();
+        }
+    }
+
+    /// All pages were gone through.
+    pub fn let_go(&self) {
+        self.entry.let_go();
+        self.exit.let_go();
+    }
+
+    /// Puts the entry contents of `pages` back.
+    pub fn restore_all<'p>(&self, pages: impl Iterator<Item = &'p Page>) {
+        for (number, page) in pages.enumerate() {
+            self.restore(page);
+            self.passed(number);
+        }
+        self.let_go();
+    }
+
     /// Puts the entry content of `page` back.
-    pub fn restore(&self, page: &Page) {
+    fn restore(&self, page: &Page) {
         let from = self.entry(page);
         // SAFETY: the page was opened for writing; both are a page long.
         unsafe {

@@ -59,7 +59,7 @@ impl<'a> State<'a> {
             let own = pages.all.iter().zip(&owners).filter(|p| *p.1 == thread);
             let own: Vec<&Page> = own.map(|(page, _)| page).filter(|p| now(p)).collect();
             space::populate(own.iter().copied());
-            own.into_iter().for_each(|page| pages.restore(page));
+            pages.restore_all(own.into_iter());
         });
         let (low, top) = space::stack(manifest);
         let low = low.max(top.saturating_sub(STACK_TOUCHED)) & !(PAGE - 1);
@@ -119,7 +119,7 @@ impl<'a> State<'a> {
         let (shares, pages) = (&self.shares, self.pages);
         each(self.team, |thread| {
             let own = shares.get(thread as usize).into_iter().flatten();
-            own.for_each(|page| pages.restore(page));
+            pages.restore_all(own);
         });
         for (start, end) in &self.absent {
             // By the bare call: `madvise` is the region's.
@@ -154,7 +154,11 @@ impl<'a> State<'a> {
         let differs = |p: &Page| unsafe { memory(p) } != self.pages.entry(p);
         let (found, same): (Vec<&Page>, Vec<&Page>) = unwritten
             .filter(|p| !crate::code::executable(p.start()))
+            .enumerate()
+            .inspect(|(number, _)| self.pages.passed(*number))
+            .map(|(_, page)| page)
             .partition(|p| rewritten(p) || shared(p) || differs(p));
+        self.pages.let_go();
         self.changed.extend(found);
         self.changed.sort_unstable_by_key(Page::start);
         self.divide_pages();
