@@ -1,6 +1,7 @@
 //! `cere study --build CMD -- PROGRAM`: everything from the build to the report, taking up where it stopped.
 
 use crate::options::{self, Common};
+use crate::show;
 use anyhow::{Context, Result, bail};
 use cere_capture::input::Input;
 use cere_measure::study_seconds;
@@ -138,16 +139,10 @@ fn stops(name: &str, status: ExitStatus) -> Result<Option<u8>> {
 
 /// Says what is planned: `seconds` in all.
 fn announce(plan: &Plan, seconds: f64) {
-    let Plan {
-        program_seconds,
-        regions,
-        codelets,
-        runs,
-        ..
-    } = plan;
     note!(
-        "the program takes {program_seconds:.2} s; planned: {codelets} invocations of {regions} regions captured in {runs} or more runs (about {:.1} s), \
-         then replays between runs of the program; with the profile about {seconds:.0} s",
+        "the program takes {:.2} s; planned: {} (about {:.1} s), then replays between runs of the program; with the profile about {seconds:.0} s",
+        plan.program_seconds,
+        show::codelets::planned(plan.codelets, plan.regions, plan.runs),
         plan.seconds
     );
 }
@@ -187,7 +182,12 @@ pub fn run(options: &Options) -> Result<u8> {
         serde_json::from_slice(&output).context("`cere capture --plan` said nothing")?;
     let plan = planned.plan;
     let seconds = study_seconds(plan.program_seconds, options.quick);
-    announce(&plan, seconds);
+    // What has to be done in any case, with a replay of each codelet.
+    let least = began.elapsed().as_secs_f64()
+        + plan.seconds
+        + plan.program_seconds
+        + plan.codelets as f64 * REPLAY;
+    announce(&plan, seconds.max(least));
     let (status, _) = course.step(
         "capture",
         "capture",
@@ -227,5 +227,7 @@ pub fn run(options: &Options) -> Result<u8> {
     Ok(result)
 }
 
+/// Seconds to build and to replay a codelet once, about.
+const REPLAY: f64 = 0.08;
 /// Seconds that a check gets in any case.
 const LEAST: f64 = 0.1;

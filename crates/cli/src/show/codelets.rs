@@ -42,18 +42,33 @@ pub fn table(codelets: &[Listed]) -> String {
     )
 }
 
+/// A number of things.
+fn several(count: usize, what: &str) -> String {
+    let more = if count == 1 { "" } else { "s" };
+    format!("{count} {what}{more}")
+}
+
+/// What is to be captured.
+pub fn planned(codelets: usize, regions: usize, runs: usize) -> String {
+    if codelets == 0 {
+        return "nothing is to be captured".to_owned();
+    }
+    format!(
+        "{} of {} to be captured in {} or more",
+        several(codelets, "invocation"),
+        several(regions, "region"),
+        several(runs, "run")
+    )
+}
+
 /// What a capture would do, in a line.
 pub fn plan(plan: &Forecast) -> String {
     let seconds = print::time(plan.program_seconds);
     match plan.codelets {
         0 => format!("the program takes {seconds}; the store has all codelets that can be had\n"),
         codelets => format!(
-            "the program takes {seconds}; {codelets} invocations of {} regions are to be captured, in {} or more: about {:.1} s\n",
-            plan.regions,
-            match plan.runs {
-                1 => "1 run".to_owned(),
-                runs => format!("{runs} runs"),
-            },
+            "the program takes {seconds}; {}: about {:.1} s\n",
+            planned(codelets, plan.regions, plan.runs),
             plan.seconds
         ),
     }

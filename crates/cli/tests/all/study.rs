@@ -51,7 +51,7 @@ fn a_plan_comes_first_and_nothing_is_done_twice() {
     let output = succeed(at, &*format!("{STUDY} 300"));
     let said = text(&output.stderr);
     has(&said, "planned:");
-    has(&said, "of 1 regions captured in 1 or more runs");
+    has(&said, "of 1 region to be captured in 1 run or more");
     has(&text(&output.stdout), "covered by codelets");
     let before = records(at).len();
     assert!(before > 0);
