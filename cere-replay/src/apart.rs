@@ -8,8 +8,9 @@ use cere_format::package::Manifest;
 use cere_toolchain::command::{Line, hash, run};
 use cere_toolchain::unit::{LLD, OBJCOPY};
 use cere_toolchain::{cached, stamp};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 macro_rules! shared {
     ($($allocator:ident)*) => {
@@ -28,7 +29,21 @@ pub struct Runtime {
     /// In the cache.
     pub object: PathBuf,
     /// Names that it defines for others, and those that it needs.
-    names: BTreeSet<String>,
+    names: Arc<BTreeSet<String>>,
+}
+
+/// [`Runtime::names`] of objects that this process has read: it is of 8 MB, and needed for each codelet. An object's name is its content.
+static NAMES: Mutex<BTreeMap<PathBuf, Arc<BTreeSet<String>>>> = Mutex::new(BTreeMap::new());
+
+fn names(object: &Path) -> Result<Arc<BTreeSet<String>>, ReplayError> {
+    let mut known = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(names) = known.get(object) {
+        return Ok(names.clone());
+    }
+    let names: Arc<BTreeSet<String>> =
+        Arc::new(globals(object)?.into_iter().map(|s| s.0).collect());
+    known.insert(object.to_owned(), names.clone());
+    Ok(names)
 }
 
 /// Makes the runtime's object, or takes it from the cache.
@@ -59,7 +74,7 @@ pub fn runtime(options: &Options) -> Result<Runtime, ReplayError> {
         run(&line, "the runtime")?;
         Ok::<(), ReplayError>(())
     })?;
-    let names = globals(&object)?.into_iter().map(|s| s.0).collect();
+    let names = names(&object)?;
     Ok(Runtime { object, names })
 }
 

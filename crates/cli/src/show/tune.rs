@@ -2,7 +2,7 @@
 
 use cere_system::console::print;
 use cere_tune::Suspect;
-use cere_tune::tuning::{Common, Found, Outcome, Spent};
+use cere_tune::tuning::{Common, Effect, Found, Outcome, Spent, Winner};
 use serde_json::{Value, json};
 
 /// Characters of flags or of a reason, at most.
@@ -111,12 +111,13 @@ fn effects(found: &Found, left_out: &str) -> String {
     if all.is_empty() && left_out.is_empty() {
         return String::new();
     }
-    let row = |e: &cere_tune::tuning::Effect| format!("  {}: {}\n", e.choice, e.says);
-    format!(
-        "\n{}{left_out}\n{}",
-        found.name,
-        all.iter().map(row).collect::<String>()
-    )
+    let row = |e: &Effect| format!("  {}: {}\n", e.choice, e.says);
+    let rows: String = all.iter().map(row).collect();
+    let rest = match winner.map_or(0, Winner::unexplained) {
+        0 => String::new(),
+        more => format!("  {more} more: not counted, for lack of time or as they are many\n"),
+    };
+    format!("\n{}{left_out}\n{rows}{rest}", found.name)
 }
 
 /// The result for scripts.

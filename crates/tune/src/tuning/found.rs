@@ -1,5 +1,6 @@
 //! What the search of a region has found.
 
+use super::fewest::choices;
 use super::spent::Spent;
 use crate::Variant;
 use cere_timing::stats::Gain;
@@ -65,6 +66,14 @@ pub struct Winner {
     /// What each of its choices does, as far as that is known.
     #[serde(default)]
     pub effects: Vec<Effect>,
+}
+
+impl Winner {
+    /// Number of its choices, the pipeline among them, of which [`Winner::effects`] says nothing.
+    pub fn unexplained(&self) -> usize {
+        let all = choices(&self.variant.flags).len() + usize::from(self.variant.passes.is_some());
+        all.saturating_sub(self.effects.len())
+    }
 }
 
 /// What a choice of a winner does.
