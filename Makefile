@@ -70,7 +70,7 @@ deb: build
 demo: build
 	@scripts/demo
 
-# Tables in Markdown; BENCH=dormant (or capture, codelets, accuracy, turnaround, blocking, clara, memory, aa, kept) for one of them.
+# Tables in Markdown; BENCH=dormant (or capture, study, codelets, accuracy, turnaround, blocking, clara, memory, aa, kept) for one of them.
 bench: setup
 	$(CARGO) build --release --workspace
 	@$(BUILT)/cere-bench $(BENCH)

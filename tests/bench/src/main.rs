@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`dormant`] | what do outlining and dormant probes cost? |
 //! | [`capture`] | what does a captured page cost, and a captured run? |
+//! | [`study`] | how long does a study take? |
 //! | [`codelets`] | how large are packages; are code and results the original's? |
 //! | [`accuracy`] | how much of a run is accurately replayed, by how few replays? |
 //! | [`turnaround`] | how long from other flags to a result? |
@@ -34,6 +35,7 @@ mod memory;
 mod program;
 mod rank;
 mod searches;
+mod study;
 mod turnaround;
 
 use anyhow::Result;
@@ -57,7 +59,7 @@ struct Options {
     /// A store for `rank`, instead of the kernels'
     #[arg(long, value_name = "DIR")]
     store: Vec<std::path::PathBuf>,
-    /// Parts: dormant, capture, codelets, accuracy, turnaround, machines, blocking, clara, memory, estimators, searches, aa, kept, rank; all if none is named
+    /// Parts: dormant, capture, study, codelets, accuracy, turnaround, machines, blocking, clara, memory, estimators, searches, aa, kept, rank; all if none is named
     parts: Vec<String>,
 }
 
@@ -76,6 +78,9 @@ fn main() -> Result<()> {
     }
     if wanted("capture") {
         capture::run(options.rounds)?;
+    }
+    if wanted("study") {
+        study::run(options.rounds.min(3))?;
     }
     if wanted("codelets") {
         codelets::run()?;
