@@ -15,7 +15,7 @@ use cere_system::console::print;
 use cere_system::events::{Events, Progress};
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Minimum seconds that a codelet is repeated in a round while the interval of its median is still too wide.
 const MIN_SECONDS: f64 = 0.4;
@@ -83,7 +83,11 @@ impl Plan<'_> {
                 let fitting = self.fitting(&mut program, new.len(), began);
                 let seconds = &mut self.settings.repetitions.seconds;
                 *seconds = seconds.min(fitting.each);
-                self.rounds(replays, new, &mut program, fitting)
+                let until = match self.extent {
+                    Extent::Rounds(_) => None,
+                    Extent::Seconds(seconds) => Some(began + Duration::from_secs_f64(seconds)),
+                };
+                self.rounds(replays, new, &mut program, (fitting, until))
             }
             Err(error) => {
                 self.events.note(format!(
@@ -156,7 +160,7 @@ impl Plan<'_> {
         replays: &Replays,
         new: &[usize],
         program: &mut InVivo,
-        fitting: Fitting,
+        (fitting, until): (Fitting, Option<Instant>),
     ) -> Result<Vec<Found>> {
         let steps = u64::from(fitting.rounds) * new.len() as u64;
         let based = fitting.runs == fitting.rounds;
@@ -178,7 +182,12 @@ impl Plan<'_> {
             turns = turns.based();
         }
         for _ in 0..fitting.rounds {
+            let begin = Instant::now();
             turns.round(&all)?;
+            // Codelets with much memory take longer than was thought.
+            if until.is_some_and(|until| Instant::now() + begin.elapsed() > until) {
+                break;
+            }
         }
         let failures: Vec<Option<String>> = all
             .iter()

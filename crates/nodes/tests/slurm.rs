@@ -205,7 +205,7 @@ impl Cluster {
     /// The node dies, with all that runs on it, and starts again when the controller has noticed.
     /// The chunks that were lost.
     fn kill_node(&mut self, trial: &Trial) -> BTreeSet<usize> {
-        kill(self.daemon.id());
+        assert!(kill(self.daemon.id()), "the node is there");
         let _ = self.daemon.wait();
         let mut lost = BTreeSet::new();
         for (worker, chunk) in workers(trial) {
@@ -214,8 +214,10 @@ impl Cluster {
                 .args(["-o", "ppid=", "-p", &worker.to_string()])
                 .output();
             let parent = String::from_utf8(parent.expect("ps").stdout).expect("a number");
-            if let Ok(parent) = parent.trim().parse() {
-                kill(parent);
+            // A worker may end meanwhile, and with its step daemon it does.
+            if let Ok(parent) = parent.trim().parse()
+                && kill(parent)
+            {
                 kill(worker);
                 lost.insert(chunk);
             }
