@@ -1,6 +1,5 @@
 //! What each choice of a winner does: exact counts of the code with it and without it.
 
-use super::fewest::choices;
 use super::found::{Effect, Winner};
 use crate::Variant;
 use cere_count::class::{Operation, Width};
@@ -20,7 +19,7 @@ pub fn explain(
     winner: &Winner,
     is_over: &dyn Fn() -> bool,
 ) -> Vec<Effect> {
-    let parts = choices(&winner.variant.flags);
+    let parts = winner.variant.choices();
     let count = |variant: &Variant| (!is_over()).then(|| count(lab, target, variant)).flatten();
     let Some(with) = count(&winner.variant) else {
         return Vec::new();

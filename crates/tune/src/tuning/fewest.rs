@@ -10,29 +10,6 @@ use cere_measure::{Builds, Measure, Target};
 use cere_timing::stats::gain_with;
 use std::time::{Duration, Instant};
 
-/// Options of clang that take the next word.
-const TAKES_A_WORD: [&str; 5] = [
-    "-mllvm",
-    "-Xclang",
-    "-Xflang",
-    "-Xpreprocessor",
-    "-Xassembler",
-];
-
-/// The choices that `flags` consist of: a word each, or two where an option takes the next one.
-pub fn choices(flags: &[String]) -> Vec<Vec<String>> {
-    let mut found: Vec<Vec<String>> = Vec::new();
-    let mut waits = false;
-    for word in flags {
-        match found.last_mut().filter(|_| waits) {
-            Some(last) => last.push(word.clone()),
-            None => found.push(vec![word.clone()]),
-        }
-        waits = !waits && TAKES_A_WORD.contains(&word.as_str());
-    }
-    found
-}
-
 /// A smallest part of `parts` that `does` the same as all of it, as far as leaving out stretches of them shows; one of them can be left
 /// out no more.
 fn minimise<T: Clone>(mut parts: Vec<T>, mut does: impl FnMut(&[T]) -> bool) -> Vec<T> {
@@ -113,9 +90,7 @@ impl Fewest<'_> {
             flags: parts.concat(),
             ..least.clone()
         };
-        let parts = minimise(choices(&least.flags), |parts| {
-            has_code(&with(&least, parts))
-        });
+        let parts = minimise(least.choices(), |parts| has_code(&with(&least, parts)));
         least = with(&least, &parts);
         let pipeline = least
             .passes
@@ -141,7 +116,7 @@ impl Fewest<'_> {
     pub fn by_time(&self, winner: &Winner) -> Result<Winner> {
         let slack = SLACK.max((1.0 - winner.gain.ratio) * PART_OF_GAIN);
         let (lab, target) = (self.lab, self.target);
-        let mut parts = choices(&winner.variant.flags);
+        let mut parts = winner.variant.choices();
         let mut least = winner.variant.clone();
         let mut at = 0;
         while parts.len() > 1 && at < parts.len() && !self.is_over() {
@@ -230,29 +205,6 @@ const LEAST: Duration = Duration::from_secs(3);
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn words(text: &str) -> Vec<String> {
-        text.split_whitespace().map(str::to_owned).collect()
-    }
-
-    #[test]
-    fn an_option_and_its_word_stay_together() {
-        let found = choices(&words(
-            "-O2 -mllvm -unroll-count=4 -Xclang -mllvm -fno-x -mllvm",
-        ));
-        let found: Vec<String> = found.iter().map(|c| c.join(" ")).collect();
-        assert_eq!(
-            found,
-            [
-                "-O2",
-                "-mllvm -unroll-count=4",
-                "-Xclang -mllvm",
-                "-fno-x",
-                "-mllvm"
-            ]
-        );
-        assert!(choices(&[]).is_empty());
-    }
 
     #[test]
     fn what_matters_is_left() {

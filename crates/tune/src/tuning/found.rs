@@ -1,6 +1,5 @@
 //! What the search of a region has found.
 
-use super::fewest::choices;
 use super::spent::Spent;
 use crate::Variant;
 use cere_timing::stats::Gain;
@@ -71,7 +70,7 @@ pub struct Winner {
 impl Winner {
     /// Number of its choices, the pipeline among them, of which [`Winner::effects`] says nothing.
     pub fn unexplained(&self) -> usize {
-        let all = choices(&self.variant.flags).len() + usize::from(self.variant.passes.is_some());
+        let all = self.variant.choices().len() + usize::from(self.variant.passes.is_some());
         all.saturating_sub(self.effects.len())
     }
 }
