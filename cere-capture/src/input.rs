@@ -28,6 +28,17 @@ pub struct Copy {
     ended: bool,
 }
 
+impl Copy {
+    /// Takes what the pipe delivers next, by way of `buffer`.
+    fn take(&mut self, buffer: &mut [u8]) -> std::io::Result<()> {
+        let count = stdin().read(buffer)?;
+        self.ended = count == 0;
+        self.file.write_all_at(&buffer[..count], self.length)?;
+        self.length += count as u64;
+        Ok(())
+    }
+}
+
 /// The standard input of one run, while this exists.
 pub struct Feed {
     /// Instead of this command's stdin.
@@ -72,14 +83,9 @@ impl Input {
         let failed = "cannot keep a copy of stdin";
         let mut copy = copy.lock().unwrap_or_else(PoisonError::into_inner);
         let mut buffer = vec![0; 1 << 16];
-        while !copy.ended && is_ready().context(failed)? {
-            let count = stdin().read(&mut buffer).context(failed)?;
-            copy.ended = count == 0;
-            let at = copy.length;
-            copy.file
-                .write_all_at(&buffer[..count], at)
-                .context(failed)?;
-            copy.length += count as u64;
+        let has_more = || wait([(stdin().as_raw_fd(), libc::POLLIN)], 0);
+        while !copy.ended && has_more().context(failed)?[0] {
+            copy.take(&mut buffer).context(failed)?;
         }
         if !copy.ended {
             return Ok(());
@@ -133,18 +139,21 @@ impl Drop for Feed {
 
 /// Writes to `to` what the pipe has delivered and then what follows, until the end or until `stop` is closed.
 fn relay(copy: &mut Copy, to: PipeWriter, stop: &PipeReader) -> std::io::Result<()> {
-    let mut from = stdin();
+    let from = stdin();
     let mut buffer = vec![0; 1 << 16];
     let mut sent = 0;
     while sent < copy.length || !copy.ended {
         let waits = sent < copy.length;
-        let [stopped, ready] = wait([
-            (stop.as_raw_fd(), libc::POLLIN),
-            match waits {
-                true => (to.as_raw_fd(), libc::POLLOUT),
-                false => (from.as_raw_fd(), libc::POLLIN),
-            },
-        ])?;
+        let [stopped, ready] = wait(
+            [
+                (stop.as_raw_fd(), libc::POLLIN),
+                match waits {
+                    true => (to.as_raw_fd(), libc::POLLOUT),
+                    false => (from.as_raw_fd(), libc::POLLIN),
+                },
+            ],
+            -1,
+        )?;
         if stopped {
             break;
         }
@@ -158,38 +167,31 @@ fn relay(copy: &mut Copy, to: PipeWriter, stop: &PipeReader) -> std::io::Result<
                 Err(e) => return Err(e),
             }
         } else if ready {
-            let count = from.read(&mut buffer)?;
-            copy.ended = count == 0;
-            copy.file.write_all_at(&buffer[..count], copy.length)?;
-            copy.length += count as u64;
+            copy.take(&mut buffer)?;
         }
     }
     Ok(())
 }
 
-/// Waits until a descriptor is ready or broken.
-fn wait(asked: [(i32, i16); 2]) -> std::io::Result<[bool; 2]> {
+/// Waits until a descriptor is ready or broken, for so many milliseconds at most; -1: for ever.
+fn wait<const N: usize>(asked: [(i32, i16); N], milliseconds: i32) -> std::io::Result<[bool; N]> {
     let mut events = asked.map(|(fd, events)| libc::pollfd {
         fd,
         events,
         revents: 0,
     });
     // SAFETY: the array and its length.
-    if unsafe { libc::poll(events.as_mut_ptr(), events.len() as libc::nfds_t, -1) } < 0 {
+    if unsafe {
+        libc::poll(
+            events.as_mut_ptr(),
+            events.len() as libc::nfds_t,
+            milliseconds,
+        )
+    } < 0
+    {
         return Err(std::io::Error::last_os_error());
     }
     Ok(events.map(|event| event.revents != 0))
-}
-
-/// Whether stdin has data or has ended: reading does not block.
-fn is_ready() -> std::io::Result<bool> {
-    let stdin = stdin();
-    let mut asked = [rustix::event::PollFd::new(
-        &*stdin,
-        rustix::event::PollFlags::IN,
-    )];
-    let none = rustix::time::Timespec::default();
-    Ok(rustix::event::poll(&mut asked, Some(&none))? > 0)
 }
 
 /// Blocks signals in this thread: the thread that waits for the program handles them.

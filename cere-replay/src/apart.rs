@@ -5,12 +5,13 @@ use crate::compile::Compiled;
 use crate::glue::{Stand, globals, renamed_symbol};
 use crate::{Options, ReplayError, link};
 use cere_format::package::Manifest;
+use cere_toolchain::cached::Known;
 use cere_toolchain::command::{Line, hash, run};
 use cere_toolchain::unit::{LLD, OBJCOPY};
 use cere_toolchain::{cached, stamp};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 macro_rules! shared {
     ($($allocator:ident)*) => {
@@ -30,20 +31,6 @@ pub struct Runtime {
     pub object: PathBuf,
     /// Names that it defines for others, and those that it needs.
     names: Arc<BTreeSet<String>>,
-}
-
-/// [`Runtime::names`] of objects that this process has read: it is of 8 MB, and needed for each codelet. An object's name is its content.
-static NAMES: Mutex<BTreeMap<PathBuf, Arc<BTreeSet<String>>>> = Mutex::new(BTreeMap::new());
-
-fn names(object: &Path) -> Result<Arc<BTreeSet<String>>, ReplayError> {
-    let mut known = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(names) = known.get(object) {
-        return Ok(names.clone());
-    }
-    let names: Arc<BTreeSet<String>> =
-        Arc::new(globals(object)?.into_iter().map(|s| s.0).collect());
-    known.insert(object.to_owned(), names.clone());
-    Ok(names)
 }
 
 /// Makes the runtime's object, or takes it from the cache.
@@ -74,7 +61,13 @@ pub fn runtime(options: &Options) -> Result<Runtime, ReplayError> {
         run(&line, "the runtime")?;
         Ok::<(), ReplayError>(())
     })?;
-    let names = names(&object)?;
+    // It is of 8 MB, and needed for each codelet.
+    static NAMES: Known<Arc<BTreeSet<String>>> = Known::new();
+    let names = NAMES.of(&object, |object| {
+        Ok::<_, ReplayError>(Arc::new(
+            globals(object)?.into_iter().map(|s| s.0).collect(),
+        ))
+    })?;
     Ok(Runtime { object, names })
 }
 

@@ -3,13 +3,12 @@
 use crate::glue::Glue;
 use crate::{Options, ReplayError};
 use cere_format::package::{Manifest, OFFERED_LIBRARIES, SYSTEM_DIRECTORIES};
+use cere_toolchain::cached::Known;
 use cere_toolchain::command::{Line, hash, run};
 use cere_toolchain::unit::{CLANG, LLD, tools};
 use cere_toolchain::{CompileError, cached, io};
 use object::{Object, ObjectSection, SectionFlags};
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 const GIB2: u64 = 1 << 31;
 /// Distance kept to captured mappings where there is room.
@@ -272,18 +271,6 @@ fn loaded_size(path: &Path) -> Result<u64, ReplayError> {
     Ok(sizes.fold(0, u64::saturating_add))
 }
 
-/// [`loaded_size`] of the runtime alone, read once: its file's name is its content.
-fn runtime_size(keeper: &Path) -> Result<u64, ReplayError> {
-    static SIZES: Mutex<BTreeMap<PathBuf, u64>> = Mutex::new(BTreeMap::new());
-    let mut known = SIZES.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(size) = known.get(keeper) {
-        return Ok(*size);
-    }
-    let size = loaded_size(keeper)?;
-    known.insert(keeper.to_owned(), size);
-    Ok(size)
-}
-
 /// Assembles the glue and links.
 pub fn link(
     manifest: &Manifest,
@@ -293,7 +280,9 @@ pub fn link(
     options: &Options,
 ) -> Result<Linked, ReplayError> {
     // The linker takes of the runtime what is used, about half: as in the runtime alone.
-    let mut parts = runtime_size(&keeper(runtime, options)?)?.saturating_add(glue.room);
+    static SIZES: Known<u64> = Known::new();
+    let runtime_size = SIZES.of(&keeper(runtime, options)?, loaded_size)?;
+    let mut parts = runtime_size.saturating_add(glue.room);
     for object in objects {
         parts = parts.saturating_add(loaded_size(object)?);
     }

@@ -2,7 +2,7 @@
 
 use super::choose::Choice;
 use cere_format::profile::Profile;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 /// A run that captures takes so many plain runs: the median of the tests of `docs/measured.md`, with page traces.
@@ -11,7 +11,7 @@ const CAPTURED: f64 = 1.5;
 const PACKAGE: f64 = 0.01;
 
 /// What a capture will take.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Forecast {
     /// Seconds of a run of the program.
     pub program_seconds: f64,

@@ -82,30 +82,62 @@ pub fn take(request: &Request) -> Result<Taken> {
 pub fn forecast(request: &Request) -> Result<Forecast> {
     Program::open(request.command, request.store)?;
     let _lock = state::lock(request.store)?;
-    let mut session = Session::open(request, Which::Main, false)?;
-    let units = session.program.image.as_ref().map(|image| &image.units);
-    let named = match request.patterns {
-        [] => None,
-        patterns => Some(choose::by_pattern(&session.all, patterns, units)?),
-    };
-    let wish = Wish {
-        named,
-        list: request.invocations.clone(),
-        thread: request.thread,
-    };
-    let Some(profile) = session.profile_before(&wish)? else {
-        bail!("there is no profile, and named invocations need none: leave out --plan");
-    };
-    let captured = session.captured_run(Some(&profile), &reads::of(request.command))?;
-    let (mut choices, _) = wish.choices(Some(&profile))?;
-    if request.missing {
-        let same = |of: &CapturedRun| {
-            of.is_command_of(&captured) && of.program == captured.program && of.is_of(&profile)
+    let task = Task::of(request, Which::Main, false)?;
+    let profile = task.profile.as_ref();
+    let profile = profile
+        .context("there is no profile, and named invocations need none: leave out --plan")?;
+    Ok(Forecast::of(profile, &task.choices))
+}
+
+/// What is to be captured of one process.
+struct Task<'a> {
+    session: Session<'a>,
+    profile: Option<Profile>,
+    captured: CapturedRun,
+    choices: Vec<Choice>,
+    skipped: Vec<Skipped>,
+    refused: Refused,
+    /// Whether nothing is left of what was to be captured, because the store has it or it could not be captured before.
+    complete: bool,
+}
+
+impl<'a> Task<'a> {
+    fn of(request: &'a Request, which: Which, by_rank: bool) -> Result<Self> {
+        let store = request.store;
+        let mut session = Session::open(request, which, by_rank)?;
+        let units = session.program.image.as_ref().map(|image| &image.units);
+        let named = match request.patterns {
+            [] => None,
+            patterns => Some(choose::by_pattern(&session.all, patterns, units)?),
         };
-        let refused = Refused::of(request.store, &captured.program, request.command);
-        refused.leave_out(request.store, &same, &mut choices)?;
+        let wish = Wish {
+            named,
+            list: request.invocations.clone(),
+            thread: request.thread,
+        };
+        let reads = reads::of(request.command);
+        let profile = session.profile_before(&wish)?;
+        let captured = session.captured_run(profile.as_ref(), &reads)?;
+        let (mut choices, mut skipped) = wish.choices(profile.as_ref())?;
+        let refused = Refused::of(store, &captured.program, request.command);
+        let asked = !choices.is_empty();
+        if request.missing && asked {
+            let same = |of: &CapturedRun| {
+                let input = profile.as_ref().is_none_or(|profile| of.is_of(profile));
+                of.is_command_of(&captured) && of.program == captured.program && input
+            };
+            skipped.append(&mut refused.leave_out(store, &same, &mut choices)?);
+        }
+        Ok(Self {
+            complete: asked && choices.is_empty(),
+            session,
+            profile,
+            captured,
+            choices,
+            skipped,
+            refused,
+        })
     }
-    Ok(Forecast::of(&profile, &choices))
 }
 
 /// Captures in each of `ranks`, with a profile of each.
@@ -124,31 +156,17 @@ fn take_each(request: &Request, ranks: &[String]) -> Result<Taken> {
 
 fn take_of(request: &Request, which: Which, by_rank: bool) -> Result<Taken> {
     let store = request.store;
-    let mut session = Session::open(request, which, by_rank)?;
-    let units = session.program.image.as_ref().map(|image| &image.units);
-    let named = match request.patterns {
-        [] => None,
-        patterns => Some(choose::by_pattern(&session.all, patterns, units)?),
-    };
-    let wish = Wish {
-        named,
-        list: request.invocations.clone(),
-        thread: request.thread,
-    };
-    let reads = reads::of(request.command);
-    let profile = session.profile_before(&wish)?;
-    let captured = session.captured_run(profile.as_ref(), &reads)?;
-    let (mut choices, mut skipped) = wish.choices(profile.as_ref())?;
-    let mut refused = Refused::of(store, &captured.program, request.command);
-    if request.missing && !choices.is_empty() {
-        let same = |of: &CapturedRun| {
-            let input = profile.as_ref().is_none_or(|profile| of.is_of(profile));
-            of.is_command_of(&captured) && of.program == captured.program && input
-        };
-        skipped.append(&mut refused.leave_out(store, &same, &mut choices)?);
-        if choices.is_empty() {
-            return Ok(Taken::nothing(skipped, End::Complete));
-        }
+    let Task {
+        mut session,
+        profile,
+        captured,
+        choices,
+        mut skipped,
+        mut refused,
+        complete,
+    } = Task::of(request, which, by_rank)?;
+    if complete {
+        return Ok(Taken::nothing(skipped, End::Complete));
     }
     if choices.is_empty() {
         let elsewhere = profile.as_ref().map_or(0, |p| p.elsewhere().count());
@@ -356,10 +374,8 @@ impl<'a> Session<'a> {
         packing: Option<&Packing>,
     ) -> Result<Finished> {
         let captures = choices.iter().map(|c| c.invocations.len()).sum();
-        let tracing = self.request.tracing.clone().map(|mut tracing| {
-            tracing.fit(profile.map(|p| p.seconds), captures);
-            tracing
-        });
+        let tracing = self.request.tracing.clone();
+        let tracing = tracing.map(|t| t.fitting(profile.map(|p| p.seconds), captures));
         let name = |key: &RegionKey| {
             let named = self.all.iter().find(|n| n.key == *key);
             named.map_or_else(|| "a region".into(), |n| n.name.clone())

@@ -17,7 +17,7 @@ pub struct Tracing {
     pub pages: Option<u64>,
     /// A trace begins at least this many invocations of its region earlier.
     pub invocations: u64,
-    /// A trace begins at least this many seconds earlier, as far as the profile shows; `None`: see [`Tracing::fit`].
+    /// A trace begins at least this many seconds earlier, as far as the profile shows; `None`: see [`Tracing::fitting`].
     pub window: Option<f64>,
 }
 
@@ -29,11 +29,12 @@ const SHORT: f64 = 0.02;
 const TRACED: f64 = 0.5;
 
 impl Tracing {
-    /// Sets the window for `count` traces in a run of `seconds`, if it is not given: where many invocations are captured in a short run,
-    /// traces are shorter, so that no more than half of the run is traced.
-    pub fn fit(&mut self, seconds: Option<f64>, count: usize) {
+    /// With a window for `count` traces in a run of `seconds`, if none is given: where many invocations are captured in a short run, traces
+    /// are shorter, down to [`SHORT`], so that about half of the run is traced.
+    pub fn fitting(mut self, seconds: Option<f64>, count: usize) -> Self {
         let fits = seconds.map_or(WINDOW, |seconds| TRACED * seconds / count.max(1) as f64);
         self.window.get_or_insert(fits.clamp(SHORT, WINDOW));
+        self
     }
 
     /// The plan for the preload library.
@@ -146,10 +147,11 @@ mod tests {
     #[test]
     fn many_traces_in_a_short_run_are_short() {
         let fitted = |window, seconds, count| {
-            let mut tracing = options(1, 0.0);
-            tracing.window = window;
-            tracing.fit(seconds, count);
-            tracing.window
+            let tracing = Tracing {
+                window,
+                ..options(1, 0.0)
+            };
+            tracing.fitting(seconds, count).window
         };
         assert_eq!(fitted(None, Some(60.0), 50), Some(0.05));
         assert_eq!(fitted(None, Some(2.5), 50), Some(0.025));

@@ -3,6 +3,7 @@
 use crate::options::{self, Common};
 use crate::show;
 use anyhow::{Context, Result, bail};
+use cere_capture::capture::Forecast;
 use cere_capture::input::Input;
 use cere_measure::study_seconds;
 use cere_system::console::{self, note};
@@ -56,16 +57,7 @@ pub struct Options {
 /// What `cere capture --plan --json` says.
 #[derive(Deserialize)]
 struct Planned {
-    plan: Plan,
-}
-
-#[derive(Deserialize)]
-struct Plan {
-    program_seconds: f64,
-    regions: usize,
-    codelets: usize,
-    runs: usize,
-    seconds: f64,
+    plan: Forecast,
 }
 
 /// Number of steps.
@@ -138,11 +130,11 @@ fn stops(name: &str, status: ExitStatus) -> Result<Option<u8>> {
 }
 
 /// Says what is planned: `seconds` in all.
-fn announce(plan: &Plan, seconds: f64) {
+fn announce(plan: &Forecast, seconds: f64) {
     note!(
         "the program takes {:.2} s; planned: {} (about {:.1} s), then replays between runs of the program; with the profile about {seconds:.0} s",
         plan.program_seconds,
-        show::codelets::planned(plan.codelets, plan.regions, plan.runs),
+        show::codelets::planned(plan),
         plan.seconds
     );
 }
@@ -183,10 +175,8 @@ pub fn run(options: &Options) -> Result<u8> {
     let plan = planned.plan;
     let seconds = study_seconds(plan.program_seconds, options.quick);
     // What has to be done in any case, with a replay of each codelet.
-    let least = began.elapsed().as_secs_f64()
-        + plan.seconds
-        + plan.program_seconds
-        + plan.codelets as f64 * REPLAY;
+    let replays = plan.program_seconds + plan.codelets as f64 * REPLAY;
+    let least = began.elapsed().as_secs_f64() + plan.seconds + replays;
     announce(&plan, seconds.max(least));
     let (status, _) = course.step(
         "capture",
@@ -210,7 +200,7 @@ pub fn run(options: &Options) -> Result<u8> {
     check.extend(options.common.json.then_some("--json"));
     let (status, _) = course.step(
         "check",
-        &format!("check, up to {left:.1} s"),
+        &format!("check, about {:.0} s", left.max(replays)),
         Told::Shown,
         check,
     )?;

@@ -38,6 +38,8 @@ pub struct Plan<'a> {
     pub events: &'a Events,
 }
 
+/// Age up to which a profile's run stands for one of now.
+const NEW: Duration = Duration::from_secs(600);
 /// Share of a region's time that probes inside it may add where time is short.
 const TOLERATED_IN_SECONDS: f64 = 0.01;
 
@@ -49,9 +51,9 @@ impl Plan<'_> {
         let mut found = self.known_records(&replays)?;
         let new: Vec<usize> = (0..found.len()).filter(|i| found[*i].is_none()).collect();
         if !new.is_empty() {
-            let files: Vec<&Path> = new.iter().map(|i| &*self.codelets[*i].0).collect();
+            let codelets: Vec<&Codelet> = new.iter().map(|i| &self.codelets[*i]).collect();
             let work = self.events.work("compiling codelets");
-            replays.build_ahead(&self.settings, &files)?;
+            replays.build_ahead(&self.settings, &codelets)?;
             drop(work);
             let measured = self.measure_new(&replays, &new, began)?;
             for (place, records) in new.into_iter().zip(measured) {
@@ -163,7 +165,8 @@ impl Plan<'_> {
         (fitting, until): (Fitting, Option<Instant>),
     ) -> Result<Vec<Found>> {
         let steps = u64::from(fitting.rounds) * new.len() as u64;
-        let based = fitting.runs == fitting.rounds;
+        // A profile of another day is of another speed of the machine.
+        let based = fitting.runs == fitting.rounds && self.is_profile_new();
         let rounds = Rounds {
             plan: self,
             replays,
@@ -208,7 +211,14 @@ impl Plan<'_> {
         Ok(found)
     }
 
-    /// Sets the times in vivo of the rounds' records, and stores the records.
+    /// Whether the profile was made so lately that its run stands for one of now.
+    fn is_profile_new(&self) -> bool {
+        let made = std::fs::metadata(self.store.profile()).and_then(|file| file.modified());
+        made.is_ok_and(|made| made.elapsed().is_ok_and(|age| age < NEW))
+    }
+
+    /// Sets the times in vivo of the rounds' records, and stores the records. Those of regions that no run `timed` are compared with the
+    /// profile's times, and belong to no session.
     fn finish_records(
         &self,
         runs: &[Times],
@@ -217,12 +227,16 @@ impl Plan<'_> {
         timed: &dyn Fn(&RegionKey) -> bool,
     ) {
         let session = session_name();
-        let mut differ = BTreeSet::new();
+        let (mut differ, mut untimed) = (BTreeSet::new(), BTreeSet::new());
         for (place, found) in new.iter().zip(found.iter_mut()) {
             let manifest = &self.codelets[*place].1;
             let Ok(records) = found else { continue };
+            if !timed(&manifest.key) {
+                untimed.insert(&manifest.region_name);
+                continue;
+            }
             let in_vivo = self.in_vivo(runs, manifest);
-            if in_vivo.is_none() && timed(&manifest.key) {
+            if in_vivo.is_none() {
                 differ.insert(&manifest.region_name);
             }
             for record in records.iter_mut() {
@@ -231,6 +245,12 @@ impl Plan<'_> {
             }
         }
         self.store_all(found);
+        if !untimed.is_empty() {
+            self.events.note(format!(
+                "there was no time to run the program for these regions, which are compared with the times of its profile: {}",
+                untimed.into_iter().map(String::as_str).collect::<Vec<_>>().join(", ")
+            ));
+        }
         for region in differ {
             self.events.note(format!(
                 "{region}: other invocations than in the profile's run, so its replays are compared with that: does the \

@@ -60,7 +60,7 @@ pub fn study_seconds(run: f64, quick: bool) -> f64 {
 pub struct Fitting {
     /// Rounds of replays.
     pub rounds: u32,
-    /// Runs of the program: one more than rounds, or as many if the profile's run stands for the first.
+    /// Runs of the program: one more than rounds, or as many if the profile's run stands for the first, if it is new.
     pub runs: u32,
     /// Seconds that each codelet may be repeated in a round.
     pub each: f64,

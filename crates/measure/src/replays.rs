@@ -7,13 +7,14 @@ use cere_format::store::Store;
 use cere_package::io::read_manifest;
 use cere_replay::{Built, Keepers, Replay, ReplayError, Settings};
 use cere_store::cache::Cache;
+use cere_store::current::Codelet;
 use cere_store::notes::Notes;
 use cere_store::results::{Database, QUANTILES, Record, Setting, Times};
 use cere_store::{components, results};
 use cere_system::events::Events;
+use cere_toolchain::several::several;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// The setting by which records of this package's replays are found.
@@ -155,23 +156,23 @@ impl<'a> Replays<'a> {
         Ok((replay, record))
     }
 
-    /// Compiles and links the codelets in `files` beside one another, for replays that follow: those then take what is there. A codelet
-    /// that cannot be built says why when it is replayed.
-    pub fn build_ahead(&self, settings: &Settings, files: &[&Path]) -> Result<()> {
+    /// Compiles and links `codelets` beside one another, for replays that follow: those then take what is there. A codelet that cannot be
+    /// built says why when it is replayed.
+    pub fn build_ahead(&self, settings: &Settings, codelets: &[&Codelet]) -> Result<()> {
         let options = self.options(settings, None)?;
-        let build = |file: &&Path| {
+        let build = |(file, _): &Codelet| {
             if let Ok((package, manifest, _)) = self.unpack(file) {
                 let _ = cere_replay::build(&package, &manifest, &options);
             }
         };
         // Codelets of the same unit wait for its first one, of whose compile they take what they share.
         let mut units = BTreeSet::new();
-        let (first, others): (Vec<&Path>, Vec<&Path>) = files.iter().partition(|file| {
-            let unit = read_manifest(file).map(|m| m.key.unit);
-            unit.map_or(true, |unit| units.insert(unit))
-        });
-        beside(&first, build);
-        beside(&others, build);
+        let (first, others): (Vec<&Codelet>, Vec<&Codelet>) = codelets
+            .iter()
+            .partition(|codelet| units.insert(&codelet.1.key.unit));
+        for some in [first, others] {
+            several(some.len(), |place| build(some[place]));
+        }
         Ok(())
     }
 
@@ -249,21 +250,6 @@ impl<'a> Replays<'a> {
             events: self.events.clone(),
         })
     }
-}
-
-/// Does `work` on each of `all` in as many threads as there are processors.
-fn beside<T: Sync>(all: &[T], work: impl Fn(&T) + Sync) {
-    let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
-    let next = AtomicUsize::new(0);
-    std::thread::scope(|scope| {
-        for _ in 0..threads.min(all.len()) {
-            scope.spawn(|| {
-                while let Some(one) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    work(one);
-                }
-            });
-        }
-    });
 }
 
 impl Drop for Replays<'_> {

@@ -2,7 +2,9 @@
 
 use crate::error::{CompileError, io};
 use cere_system::console::detail;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 /// The file `name` of `cache`. If it is missing, `make` makes it at the given path in a scratch directory.
 pub fn get<E: From<CompileError>>(
@@ -35,6 +37,34 @@ pub fn replace<E: From<CompileError>>(
 ) -> Result<PathBuf, E> {
     let file = cache.join(name);
     publish(cache, &file, make, |made| std::fs::rename(made, &file))
+}
+
+/// What this process has read of files of the cache. Their names are their content, so each is read once.
+pub struct Known<T>(Mutex<BTreeMap<PathBuf, T>>);
+
+impl<T: Clone> Known<T> {
+    /// Nothing yet.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(Mutex::new(BTreeMap::new()))
+    }
+
+    /// What `read` finds in `file`, or found there before.
+    pub fn of<E>(&self, file: &Path, read: impl FnOnce(&Path) -> Result<T, E>) -> Result<T, E> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = known.get(file) {
+            return Ok(found.clone());
+        }
+        let found = read(file)?;
+        known.insert(file.to_owned(), found.clone());
+        Ok(found)
+    }
+}
+
+impl<T: Clone> Default for Known<T> {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 fn publish<E: From<CompileError>>(

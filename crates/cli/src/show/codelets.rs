@@ -49,15 +49,15 @@ fn several(count: usize, what: &str) -> String {
 }
 
 /// What is to be captured.
-pub fn planned(codelets: usize, regions: usize, runs: usize) -> String {
-    if codelets == 0 {
+pub fn planned(plan: &Forecast) -> String {
+    if plan.codelets == 0 {
         return "nothing is to be captured".to_owned();
     }
     format!(
         "{} of {} to be captured in {} or more",
-        several(codelets, "invocation"),
-        several(regions, "region"),
-        several(runs, "run")
+        several(plan.codelets, "invocation"),
+        several(plan.regions, "region"),
+        several(plan.runs, "run")
     )
 }
 
@@ -66,9 +66,9 @@ pub fn plan(plan: &Forecast) -> String {
     let seconds = print::time(plan.program_seconds);
     match plan.codelets {
         0 => format!("the program takes {seconds}; the store has all codelets that can be had\n"),
-        codelets => format!(
+        _ => format!(
             "the program takes {seconds}; {}: about {:.1} s\n",
-            planned(codelets, plan.regions, plan.runs),
+            planned(plan),
             plan.seconds
         ),
     }

@@ -86,17 +86,17 @@ fn reasons(outcome: &Outcome) -> String {
             .len()
             .saturating_sub(winner.variant.flags.len());
         let left_out = match (more, searched.passes == winner.variant.passes) {
-            (0, _) => " (passes that do nothing are left out)".to_owned(),
-            (more, true) => format!(" ({more} words of flags that do nothing are left out)"),
+            (0, _) => " (left out: passes that change no code)".to_owned(),
+            (more, true) => format!(" (left out: {more} words of flags that save nothing)"),
             (more, false) => {
-                format!(" ({more} words of flags and passes that do nothing are left out)")
+                format!(" (left out: {more} words of flags that save nothing, and passes)")
             }
         };
         text += &effects(found, &left_out);
     }
     if let Some(common) = &outcome.common {
         text += &format!(
-            "\nfor the whole program, in one line: {}\n  saves {:.1} % of the run, {:.1} % with each region's own flags\n",
+            "\nfor the whole program, in one line: {}\n  in these regions it saves {:.1} % of the run, their own flags {:.1} %; the rest of the program was not tried with it\n",
             shell_words::join(&common.flags),
             common.saves * 100.0,
             common.own * 100.0

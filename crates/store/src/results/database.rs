@@ -79,6 +79,18 @@ pub(super) fn migrate(connection: &mut Connection, path: &Path, steps: &[&str]) 
         .map_err(failed)
 }
 
+/// Adds `record` with the present time.
+fn insert(connection: &Connection, record: &Record) -> rusqlite::Result<()> {
+    let marks: Vec<String> = (1..=COLUMNS.len()).map(|i| format!("?{i}")).collect();
+    let line = format!(
+        "INSERT INTO replays ({}) VALUES (coalesce(nullif(?1, ''), strftime('%Y-%m-%dT%H:%M:%SZ', 'now')), {})",
+        COLUMNS.join(", "),
+        marks[1..].join(", ")
+    );
+    let values = params_from_iter(record.values());
+    connection.execute(&line, values).map(drop)
+}
+
 impl Database {
     /// The records of `store`, to add to; the file is created if need be.
     pub fn writable(store: &Store) -> Result<Self> {
@@ -106,28 +118,16 @@ impl Database {
 
     /// Adds `records`, all or none.
     pub fn add_all(&mut self, records: &[Record]) -> Result<()> {
-        let failed = |error| explain(&self.path, "write to", error);
-        self.connection
-            .execute_batch("BEGIN IMMEDIATE")
-            .map_err(failed)?;
-        let added = records.iter().try_for_each(|record| self.add(record));
-        let end = if added.is_ok() { "COMMIT" } else { "ROLLBACK" };
-        self.connection.execute_batch(end).map_err(failed)?;
-        added
-    }
-
-    /// Adds `record` with the present time.
-    pub fn add(&self, record: &Record) -> Result<()> {
-        let marks: Vec<String> = (1..=COLUMNS.len()).map(|i| format!("?{i}")).collect();
-        let line = format!(
-            "INSERT INTO replays ({}) VALUES (coalesce(nullif(?1, ''), strftime('%Y-%m-%dT%H:%M:%SZ', 'now')), {})",
-            COLUMNS.join(", "),
-            marks[1..].join(", ")
-        );
-        self.connection
-            .execute(&line, params_from_iter(record.values()))
-            .map_err(|error| explain(&self.path, "write to", error))?;
-        Ok(())
+        let transaction = self
+            .connection
+            .transaction_with_behavior(TransactionBehavior::Immediate);
+        let added = transaction.and_then(|transaction| {
+            records
+                .iter()
+                .try_for_each(|record| insert(&transaction, record))?;
+            transaction.commit()
+        });
+        added.map_err(|error| explain(&self.path, "write to", error))
     }
 
     fn query(&self, condition: &str, parameters: impl rusqlite::Params) -> Result<Vec<Record>> {

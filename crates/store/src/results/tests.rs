@@ -66,9 +66,7 @@ fn a_record_comes_back_as_it_was() {
     whole.session = Some("a".to_owned());
     let mut failed = record("g@a.c:2:1", &[], Warmup::Partial(CacheLevel::Llc));
     (failed.times, failed.in_vivo_seconds, failed.same_code) = (None, None, None);
-    let database = Database::writable(&store).unwrap();
-    database.add(&whole).unwrap();
-    database.add(&failed).unwrap();
+    keep(&store, &[whole.clone(), failed.clone()]).unwrap();
     let mut read = Database::existing(&store).unwrap().unwrap().all().unwrap();
     for (read, written) in read.iter_mut().zip([whole, failed]) {
         let when = std::mem::take(&mut read.when);
@@ -88,9 +86,7 @@ fn the_latest_under_the_same_setting() {
     let mut later = cold.clone();
     later.reason = "later".to_owned();
     let other = record("f@a.c:1:1", &["-O2"], Warmup::Cold);
-    for record in [&cold, &later, &other] {
-        database.add(record).unwrap();
-    }
+    keep(&store, &[cold.clone(), later, other]).unwrap();
     let latest = |sha256: &str, setting: &Setting, machine: &str| {
         let found = database.of(sha256, setting, machine).unwrap();
         let counting = counting(&found.iter().collect::<Vec<_>>());
@@ -122,10 +118,10 @@ fn the_latest_under_the_same_setting() {
     let mut other = cold.clone();
     other.tool = "0.1.0".to_owned();
     other.sha256 = "other".to_owned();
-    database.add(&other).unwrap();
+    keep(&store, std::slice::from_ref(&other)).unwrap();
     assert_eq!(latest("other", &cold.setting, &machine), None);
     other.tool = tool();
-    database.add(&other).unwrap();
+    keep(&store, std::slice::from_ref(&other)).unwrap();
     assert!(latest("other", &cold.setting, &machine).is_some());
 }
 

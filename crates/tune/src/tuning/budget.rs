@@ -97,11 +97,12 @@ impl Left {
     /// evaluations gives it as long as searching took, but [`AGAIN`] for each region.
     pub fn again(&self, part: f64) -> Duration {
         match self.budget {
-            Budget::Evaluations(_) => self
-                .searched
-                .get_or_init(|| self.start.elapsed())
-                .mul_f64(part)
-                .max(AGAIN),
+            Budget::Evaluations(_) => {
+                let spent = self.start.elapsed();
+                let searched = *self.searched.get_or_init(|| spent);
+                let left = (2 * searched).saturating_sub(spent);
+                left.mul_f64(part).max(AGAIN)
+            }
             Budget::Time(most) => {
                 let end = most.mul_f64(1.0 - EXPLAINING);
                 end.saturating_sub(self.start.elapsed()).mul_f64(part)
@@ -157,6 +158,10 @@ mod tests {
         let again = left.again(0.5).as_secs_f64();
         assert!((30.0..31.0).contains(&again), "{again}");
         assert_eq!(left.again(0.01), AGAIN);
+        // What one region took the others no longer have.
+        left.start -= Duration::from_secs(30);
+        let again = left.again(1.0).as_secs_f64();
+        assert!((29.0..=30.0).contains(&again), "{again}");
         assert!(left.take() && left.take() && !left.take());
     }
 

@@ -114,7 +114,7 @@ fn difference(without: &Counts, with: &Counts) -> String {
     let spilled = |counts: &Counts| counts.spills.loads + counts.spills.stores;
     let changes = [
         ("instructions", without.instructions, with.instructions),
-        ("branches (unrolling)", without.branches, with.branches),
+        ("branches", without.branches, with.branches),
         ("fused multiply-adds", fused(without), fused(with)),
         ("divisions and roots", divisions(without), divisions(with)),
         ("calls", calls(without), calls(with)),
@@ -129,7 +129,7 @@ fn difference(without: &Counts, with: &Counts) -> String {
     );
     match says.is_empty() {
         true => {
-            "the same instructions are executed: their order, registers or places differ".to_owned()
+            "no count differs by more than 2 %: which instructions, their order, registers or places".to_owned()
         }
         false => says.join("; "),
     }

@@ -42,20 +42,30 @@ fn winner(variant: Variant) -> Winner {
     }
 }
 
-/// The winner of `flags` reduced, and how many variants were timed.
-fn reduced(flags: &str) -> (Winner, usize) {
+/// A model whose machine code is [`machine_code`].
+fn model() -> Model {
     let mut model = Model::new(quiet(), 1, saved);
     model.code = machine_code;
+    model
+}
+
+/// What `work` finds, which may reduce winners in `model` until then.
+fn reducing<T>(model: &Model, until: Option<Instant>, work: impl FnOnce(&Fewest) -> T) -> T {
     let target = target("region", 0.5);
     let default = model.build(&target, &Variant::default()).unwrap();
-    let fewest = Fewest {
-        lab: &model,
+    work(&Fewest {
+        lab: model,
         target: &target,
         default: &default,
-        until: None,
-    };
+        until,
+    })
+}
+
+/// The winner of `flags` reduced, and how many variants were timed.
+fn reduced(flags: &str) -> (Winner, usize) {
+    let model = model();
     let code = machine_code(&of(flags));
-    let found = fewest.of(winner(of(flags)), &code).unwrap();
+    let found = reducing(&model, None, |fewest| fewest.of(winner(of(flags)), &code)).unwrap();
     let timed = model.timed.lock().unwrap().len();
     (found, timed)
 }
@@ -81,38 +91,23 @@ fn what_saves_no_time_is_left_out() {
 
 #[test]
 fn passes_that_do_nothing_are_left_out() {
-    let mut model = Model::new(quiet(), 1, saved);
-    model.code = machine_code;
-    let target = target("region", 0.5);
-    let default = model.build(&target, &Variant::default()).unwrap();
-    let fewest = Fewest {
-        lab: &model,
-        target: &target,
-        default: &default,
-        until: None,
-    };
     let mut full = of("-a");
     full.passes = Some("function(nothing,sroa)".into());
     // The code of the model is its text: only what is dropped with its comma is the same.
     let code = machine_code(&full);
-    assert_eq!(fewest.by_code(&full, &code), full);
-    let plain = fewest.by_code(&full, "-a");
-    assert_eq!(plain, of("-a"));
+    let by_code = |code: &str| reducing(&model(), None, |fewest| fewest.by_code(&full, code));
+    assert_eq!(by_code(&code), full);
+    assert_eq!(by_code("-a"), of("-a"));
 }
 
 #[test]
 fn no_flag_is_left_out_when_the_time_is_over() {
-    let model = Model::new(quiet(), 1, saved);
-    let target = target("region", 0.5);
-    let default = model.build(&target, &Variant::default()).unwrap();
-    let fewest = Fewest {
-        lab: &model,
-        target: &target,
-        default: &default,
-        until: Some(Instant::now()),
-    };
+    let model = model();
     let all = winner(of("-tiny -a"));
-    assert_eq!(fewest.of(all.clone(), "-tiny -a").unwrap(), all);
+    let kept = reducing(&model, Some(Instant::now()), |fewest| {
+        fewest.of(all.clone(), "-tiny -a")
+    });
+    assert_eq!(kept.unwrap(), all);
     assert!(model.timed.lock().unwrap().is_empty());
 }
 
