@@ -1,6 +1,8 @@
 //! Cache lines: thrown out of every cache, read, written without a change.
 
+use crate::pages::PAGE;
 use crate::space;
+use cere_format::capture::traced_lines;
 use std::arch::asm;
 use std::arch::x86_64::{__cpuid, __cpuid_count};
 
@@ -108,6 +110,25 @@ impl Lines {
             let at = line.max(range.0) as *mut u8;
             // SAFETY: an address of the range, which is mapped for writing and nobody else's, by the contract.
             unsafe { std::ptr::write_volatile(at, std::ptr::read_volatile(at)) };
+        }
+    }
+}
+
+impl Lines {
+    /// Reads, or writes with what they hold, the part of a page's lines that a trace's page in use stands for.
+    ///
+    /// # Safety
+    /// The page is mapped for reading, and for writing if it is to be written; nobody else writes it now.
+    pub unsafe fn touch_part(&self, page: u64, write: bool) {
+        for line in traced_lines(page, PAGE, self.size, true) {
+            let range = (page + line, page + line + 1);
+            // SAFETY: within the page, by the contract.
+            unsafe {
+                match write {
+                    true => self.write(range),
+                    false => self.read(range),
+                }
+            }
         }
     }
 }

@@ -8,8 +8,8 @@ use crate::owners::owners;
 use crate::pages::{PAGE, Page, Pages};
 use crate::team::{Team, each};
 use cere_format::capture::{
-    PAGE_ABSENT, PAGE_CODE, TRACE_AGE_SHIFT, TRACE_AGE_UNIT, TRACE_PAGE, TRACE_THREAD_SHIFT,
-    TRACE_THREADS, TRACE_WRITTEN,
+    PAGE_ABSENT, PAGE_CODE, TRACE_AGE_SHIFT, TRACE_AGE_UNIT, TRACE_IN_USE, TRACE_PAGE,
+    TRACE_THREAD_SHIFT, TRACE_THREADS, TRACE_WRITTEN,
 };
 use cere_format::package::{Function, Manifest};
 use std::f64::consts::LN_2;
@@ -24,6 +24,12 @@ pub struct Entry {
     written: bool,
     /// Nanoseconds from the touch to the entry; 0 also if that is not known.
     age: u64,
+}
+
+impl Entry {
+    fn is_in_use(&self) -> bool {
+        self.age <= TRACE_IN_USE
+    }
 }
 
 /// Reads the member that the manifest announces.
@@ -76,6 +82,8 @@ fn entries(bytes: &[u8]) -> Result<Vec<Entry>, TraceDamage> {
 struct Touch {
     range: (u64, u64),
     write: bool,
+    /// Whether a part of the lines is touched: [`cere_format::capture::TRACE_PART`].
+    in_part: bool,
 }
 
 /// The thread of this process that makes each touch.
@@ -98,8 +106,14 @@ fn makers(entries: &[Entry], manifest: &Manifest, threads: u32) -> Vec<u32> {
     makers
 }
 
-/// A touch whose memory may be still to be found: none stands for a scratch page. With thread, and whether it writes.
-type Place = (u32, Option<(u64, u64)>, bool);
+/// A touch whose memory may be still to be found.
+struct Place {
+    thread: u32,
+    /// None stands for a scratch page.
+    range: Option<(u64, u64)>,
+    write: bool,
+    in_part: bool,
+}
 
 /// How many entries come before the first page that the region finds at entry. What they brought into the caches lies
 /// deeper there than all of the region's lines, and touching it takes milliseconds in which the processor forgets what it
@@ -149,18 +163,34 @@ impl Left {
     fn has(self, page: u64, later: u64, age: u64) -> bool {
         let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
         let own = self.missed * share(later, self.others.size);
-        let filled = own + LN_2 * share(age, self.others.half);
+        // Where it may have been touched again, as much as not: a line too few costs more than one too many.
+        let unused = age.saturating_sub(TRACE_IN_USE);
+        let filled = own + LN_2 * share(unused, self.others.half);
         let draw = xxh3_64(&page.to_le_bytes()) as f64 / u64::MAX as f64;
         draw <= (-filled).exp()
     }
 }
 
-/// Nanoseconds after which a page is no longer in use. To fill a cache takes longer: the processor forgets in the meantime what
-/// a region has that is in use.
-const IN_USE: u64 = 1_000_000;
+/// How many of the region's pages that were absent at entry the program had in memory before, as far back as the caches hold what
+/// it touched. Their frames are those that the kernel gives out first.
+pub fn given_back(entries: &[Entry], pages: &Pages, others: Option<Others>) -> u64 {
+    let left = others.map(|others| Left::of(entries, others));
+    let absent = |page| pages.at(page).is_some_and(|p| p.is(PAGE_ABSENT));
+    let there = |(at, entry): (usize, &Entry)| {
+        let later = (entries.len() - at) as u64 * PAGE;
+        absent(entry.page) && left.is_none_or(|left| left.has(entry.page, later, entry.age))
+    };
+    entries
+        .iter()
+        .enumerate()
+        .map(there)
+        .filter(|there| *there)
+        .count() as u64
+}
 
 /// Whether a quarter or more of the region's pages were not in use at entry: touched long before, or before more than `near`
-/// bytes of others. Not if the largest cache, of `size` bytes, holds all that the program touched: it has used that again and
+/// bytes of others. To fill a cache takes longer than a region that is in use: the processor forgets in the meantime what it
+/// knows of it. Not if the largest cache, of `size` bytes, holds all that the program touched: it has used that again and
 /// again.
 pub fn is_old(entries: &[Entry], pages: &Pages, near: u64, size: u64) -> bool {
     if entries.len() as u64 * PAGE <= size {
@@ -168,7 +198,7 @@ pub fn is_old(entries: &[Entry], pages: &Pages, near: u64, size: u64) -> bool {
     }
     let there = |page: &Page| !page.is(PAGE_ABSENT);
     let last = entries.iter().rev().take((near / PAGE) as usize);
-    let young = last.filter(|entry| entry.age <= IN_USE);
+    let young = last.filter(|entry| entry.is_in_use());
     let young = young.filter(|entry| pages.at(entry.page).is_some_and(there));
     let all = pages.all.iter().filter(|page| there(page)).count();
     4 * young.count() < 3 * all
@@ -265,30 +295,47 @@ impl Trace {
                 }
                 let closed = page.is(PAGE_CODE) || crate::code::executable(page.start());
                 let range = Some((page.start(), page.end()));
-                places.push((thread, range, entry.written && !closed));
+                places.push(Place {
+                    thread,
+                    range,
+                    write: entry.written && !closed,
+                    in_part: false,
+                });
             }
             let code = recompiled(entry.page, &jumps, &functions).into_iter();
-            places.extend(
-                code.filter(|range| within(own, range))
-                    .map(|range| (thread, Some(range), false)),
-            );
+            places.extend(code.filter(|range| within(own, range)).map(|range| Place {
+                thread,
+                range: Some(range),
+                write: false,
+                in_part: false,
+            }));
             if places.len() == so_far {
-                places.push((thread, None, entry.written));
+                places.push(Place {
+                    thread,
+                    range: None,
+                    write: entry.written,
+                    in_part: entry.is_in_use(),
+                });
             }
         }
-        let strange = places.iter().filter(|p| p.1.is_none()).count() as u64;
+        let strange = places.iter().filter(|p| p.range.is_none()).count() as u64;
         let scratch = match strange {
             0 => None,
             _ => Some(Area::new(strange * PAGE)?),
         };
         let mut free = scratch.as_ref().map_or(0, |s| s.range().0);
         let mut touches = vec![Vec::new(); threads as usize];
-        for (thread, place, write) in places {
-            let range = place.unwrap_or_else(|| {
+        for place in places {
+            let range = place.range.unwrap_or_else(|| {
                 free += PAGE;
                 (free - PAGE, free)
             });
-            touches[thread as usize].push(Touch { range, write });
+            let (write, in_part) = (place.write, place.in_part);
+            touches[place.thread as usize].push(Touch {
+                range,
+                write,
+                in_part,
+            });
         }
         Ok(Self { touches, scratch })
     }
@@ -304,7 +351,7 @@ impl Trace {
         self.scratch.as_ref().map(Area::range)
     }
 
-    /// Touches every line, page after page, each thread what is its own.
+    /// Touches the lines, page after page, each thread what is its own.
     pub fn touch(&self, lines: &Lines, team: Option<&Team>) {
         each(team, |thread| self.touch_here(lines, thread));
     }
@@ -313,9 +360,10 @@ impl Trace {
         for touch in self.touches.get(thread as usize).into_iter().flatten() {
             // SAFETY: captured pages, open as `new` asked, code of this executable, or scratch pages.
             unsafe {
-                match touch.write {
-                    true => lines.write(touch.range),
-                    false => lines.read(touch.range),
+                match (touch.in_part, touch.write) {
+                    (true, write) => lines.touch_part(touch.range.0, write),
+                    (false, true) => lines.write(touch.range),
+                    (false, false) => lines.read(touch.range),
                 }
             }
         }

@@ -6,7 +6,7 @@ use crate::glue::Jump;
 use crate::heap;
 use crate::lines::{Lines, flush_translations};
 use crate::operand::{Memory, Placing};
-use crate::pages::Pages;
+use crate::pages::{PAGE, Pages};
 use crate::processor::Pinned;
 use crate::space::{self, merge, union};
 use crate::team::{Team, each};
@@ -31,8 +31,8 @@ pub struct Warm<'a> {
     data: Vec<(u64, u64)>,
     /// The part of it, and of the region's code, that the trace does not hold.
     untraced: Vec<(u64, u64)>,
-    /// As much memory as was not there at entry.
-    frames: Option<Area>,
+    /// As much memory as was not there at entry: what the program had not given back shortly before, and what it had.
+    frames: [Option<Area>; 2],
     /// This executable and its libraries.
     images: Vec<(u64, u64)>,
     /// What the caller touched last.
@@ -132,11 +132,16 @@ impl Needs<'_> {
         merge(data, 0)
     }
 
-    /// As much memory as was not there at entry.
-    fn frames(&self, lines: &Lines) -> Result<Option<Area>, Error> {
+    /// As much memory as was not there at entry: cold and warm.
+    fn frames(&self, lines: &Lines) -> Result<[Option<Area>; 2], Error> {
         let absent = space::bytes(&space::absent(&self.pages.all));
-        let wanted = (absent > 0 && lines.can_flush()).then_some(absent);
-        wanted.map(Area::new).transpose()
+        let warm = trace::given_back(self.trace, self.pages, self.others()) * PAGE;
+        let warm = warm.min(absent);
+        let area = |bytes: u64| {
+            let wanted = (bytes > 0 && lines.can_flush()).then_some(bytes);
+            wanted.map(Area::new).transpose()
+        };
+        Ok([area(absent - warm)?, area(warm)?])
     }
 
     /// What the caller touched last, as far as it lies in `data`.
@@ -246,17 +251,20 @@ impl<'a> Warm<'a> {
         }
     }
 
-    /// The region's page faults take the frames that the kernel got back last. Those of the repetition before are still in
-    /// the caches; a program gets frames that are not.
+    /// The region's page faults take the frames that the kernel got back last: of the repetition before, which are still in
+    /// the caches. A program gets frames that are not, unless it has given back as much shortly before.
     fn fresh_frames(&self) {
-        if let Some(area) = &self.frames {
+        let [cold, warm] = &self.frames;
+        let areas = || [cold, warm].into_iter().flatten();
+        for area in areas() {
             // SAFETY: memory of our own.
-            unsafe {
-                self.lines.write(area.range());
-                self.lines.flush(&[area.range()]);
-            }
-            area.give_back();
+            unsafe { self.lines.write(area.range()) };
         }
+        if let Some(area) = cold {
+            // SAFETY: memory of our own.
+            unsafe { self.lines.flush(&[area.range()]) };
+        }
+        areas().for_each(Area::give_back);
     }
 
     /// Displaces what flushing leaves: page tables.

@@ -8,7 +8,8 @@ use crate::stream::{self, Ran, Sink};
 use crate::tally::Tally;
 use cere_format::FormatError;
 use cere_format::capture::{
-    PAGE_ABSENT, TRACE_PAGE, TRACE_THREAD_SHIFT, TRACE_THREADS, TRACE_WRITTEN,
+    PAGE_ABSENT, PageRecord, TRACE_AGE_SHIFT, TRACE_AGE_UNIT, TRACE_IN_USE, TRACE_PAGE,
+    TRACE_THREAD_SHIFT, TRACE_THREADS, TRACE_WRITTEN, traced_lines,
 };
 use cere_format::count::{Code, MARK_END};
 use cere_format::package::{MEMBER_TABLE, MEMBER_TRACE, Manifest};
@@ -168,16 +169,19 @@ fn read(path: &Path) -> Result<Vec<u8>, CountError> {
     })?)
 }
 
-/// The touches of the page trace, as the replay's warm-up makes them: each line of each page, in order.
+/// The touches of the page trace, as the replay's warm-up makes them: page after page.
 fn touches(package: &Path, manifest: &Manifest) -> Result<Vec<(usize, Access)>, CountError> {
     let bytes = read(&package.join(MEMBER_TRACE))?;
     let (page_size, team) = (manifest.page_size, manifest.openmp.is_some());
     let trace = cere_package::io::decode_trace(MEMBER_TRACE, &bytes, page_size, team)?;
+    let own = table(package, manifest)?;
     let mut touches = Vec::new();
     for entry in trace {
         let page = entry & TRACE_PAGE;
         let thread = (entry >> TRACE_THREAD_SHIFT & TRACE_THREADS) as usize;
-        for line in (0..page_size).step_by(LINE as usize) {
+        let in_use = (entry >> TRACE_AGE_SHIFT) * TRACE_AGE_UNIT <= TRACE_IN_USE;
+        let in_part = in_use && own.binary_search_by_key(&page, |p| p.address).is_err();
+        for line in traced_lines(page, page_size, LINE, in_part) {
             let access = match entry & TRACE_WRITTEN {
                 0 => Access::load(page + line, 8),
                 _ => Access::store(page + line, 8),
@@ -188,10 +192,16 @@ fn touches(package: &Path, manifest: &Manifest) -> Result<Vec<(usize, Access)>, 
     Ok(touches)
 }
 
-/// Pages that were not in memory at entry: the region takes fresh ones, of which no cache holds a line.
-fn absent(package: &Path, manifest: &Manifest) -> Result<Vec<u64>, CountError> {
+/// The region's pages, by rising address.
+fn table(package: &Path, manifest: &Manifest) -> Result<Vec<PageRecord>, CountError> {
     let bytes = read(&package.join(MEMBER_TABLE))?;
     let table = cere_package::io::decode_table(MEMBER_TABLE, &bytes, manifest.page_size)?;
+    Ok(table)
+}
+
+/// Pages that were not in memory at entry: the region takes fresh ones, of which no cache holds a line.
+fn absent(package: &Path, manifest: &Manifest) -> Result<Vec<u64>, CountError> {
+    let table = table(package, manifest)?;
     let pages = table.iter().filter(|page| page.flags & PAGE_ABSENT != 0);
     Ok(pages.map(|page| page.address).collect())
 }

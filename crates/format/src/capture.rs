@@ -259,6 +259,25 @@ pub const TRACE_PAGE: u64 = (1 << TRACE_AGE_SHIFT) - (1 << 12);
 /// Where in an entry of a page trace its age is: how long before entry the page was touched, in units of [`TRACE_AGE_UNIT`] of
 /// the program's own time. 0 also where it was not measured, the largest for all that is older.
 pub const TRACE_AGE_SHIFT: u32 = 47;
+/// Nanoseconds for which a page of a trace stays open, at least, if there is room: later touches show when it was closed. A page
+/// that is no older is *in use*: its age and its place in the trace are those of one touch, and there may be later ones.
+pub const TRACE_IN_USE: u64 = 1_000_000;
+/// Of a page in use that the region has nothing of, a line in so many is touched between what the region uses and the entry: the
+/// touches that brought it into the trace are spread over [`TRACE_IN_USE`], and code that goes across an array touches a line or
+/// two of each page. Found by times in vivo (docs/measured.md, "Warm-up").
+pub const TRACE_PART: u64 = 8;
+
+/// Where the touched lines of a page of a trace begin, in bytes from its start: those of `lines` bytes, or a part of them.
+pub fn traced_lines(page: u64, size: u64, line: u64, in_part: bool) -> impl Iterator<Item = u64> {
+    // Others of the next page, so that no set of a cache gets them all.
+    let first = (page / size).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    let (first, step) = match in_part {
+        true => (first % TRACE_PART, TRACE_PART),
+        false => (0, 1),
+    };
+    (first * line..size).step_by((step * line) as usize)
+}
+
 /// Nanoseconds.
 pub const TRACE_AGE_UNIT: u64 = 1 << 14;
 

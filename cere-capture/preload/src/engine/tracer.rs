@@ -11,8 +11,8 @@ use super::pages::Pages;
 use crate::os::sys::PAGE;
 use crate::os::{arena, names};
 use cere_format::capture::{
-    TRACE_AGE_SHIFT, TRACE_AGE_UNIT, TRACE_PAGE, TRACE_THREAD_SHIFT, TRACE_THREADS, TRACE_WRITTEN,
-    TracePlan,
+    TRACE_AGE_SHIFT, TRACE_AGE_UNIT, TRACE_IN_USE, TRACE_PAGE, TRACE_THREAD_SHIFT, TRACE_THREADS,
+    TRACE_WRITTEN, TracePlan,
 };
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
@@ -23,10 +23,9 @@ const IN_FIFO: u64 = u64::MAX;
 const RING: usize = 1 << 20;
 /// Pages in the FIFO for each of its slots: streams hold several.
 const PAGES_PER_SLOT: usize = 8;
-/// Requested slots from which on streams are opened ahead, and pages closed after [`AGAIN`].
+/// Requested slots from which on streams are opened ahead, and pages closed after [`TRACE_IN_USE`]: whether they are still in use
+/// shows when they are touched again.
 const STREAMS_FROM: u32 = 32;
-/// Nanoseconds after which pages leave the FIFO: whether they are still in use shows when they are touched again.
-const AGAIN: u64 = 1_000_000;
 /// Pages for each slot that come back to a FIFO which they left for lack of room until it is made longer.
 const BACK: u64 = 4;
 /// Minimum number of log entries; the actual one depends on the requested pages.
@@ -387,7 +386,7 @@ impl Tracer {
     fn is_first_old(&self) -> bool {
         // SAFETY: within the ring.
         let first = unsafe { &*self.ring.add(self.head) };
-        !self.is_exact() && self.pace.time() - first.time > AGAIN
+        !self.is_exact() && self.pace.time() - first.time > TRACE_IN_USE
     }
 
     /// Ends a [`pin_pages`] in turn.
