@@ -438,12 +438,14 @@ mod tests {
         // Parts of a thousand.
         for (later, age, expected) in [
             (0, 0, 1000),
-            (0, 1_000_000, 500),
-            (0, 2_000_000, 250),
+            // In use.
+            (0, 1_000_000, 1000),
+            (0, 2_000_000, 500),
+            (0, 3_000_000, 250),
             (1 << 20, 0, 368),
-            (1 << 19, 1_000_000, 303),
+            (1 << 19, 2_000_000, 303),
             (8 << 20, 0, 0),
-            (0, 20_000_000, 0),
+            (0, 21_000_000, 0),
         ] {
             let found = count(later, age);
             assert!((found - expected).abs() <= 45, "{found} {expected}");
@@ -453,6 +455,44 @@ mod tests {
             let page = page * PAGE;
             assert!(!left.has(page, 2 << 20, 0) || left.has(page, 1 << 20, 500_000));
         }
+    }
+
+    #[test]
+    fn frames_that_come_back() {
+        use crate::pages::Bytes;
+        use std::path::Path;
+        let none = || Bytes::open(Path::new("/nonexistent")).unwrap();
+        let record =
+            |page: u64, flags: u32| [page, u64::from(flags)].map(u64::to_le_bytes).concat();
+        let table: Vec<u8> = (1..=1000)
+            .flat_map(|page| record(page * PAGE, PAGE_ABSENT))
+            .chain(record(2000 * PAGE, 1))
+            .collect();
+        let pages = Pages::new(&table, none(), none()).unwrap();
+        let trace = |age: u64| {
+            let half = (1..=500)
+                .chain([2000, 3000])
+                .map(|page| page * PAGE | age << TRACE_AGE_SHIFT);
+            entries(&bytes(&half.collect::<Vec<_>>())).unwrap()
+        };
+        let others = Some(Others {
+            size: 1 << 30,
+            half: 1_000_000,
+        });
+        assert_eq!(given_back(&trace(0), &pages, None), 500);
+        assert_eq!(given_back(&trace(0), &pages, others), 500);
+        // Others take half of it.
+        let old = given_back(&trace(2_000_000 / TRACE_AGE_UNIT), &pages, others);
+        assert!((200..300).contains(&old), "{old}");
+        assert_eq!(given_back(&[], &pages, None), 0);
+    }
+
+    #[test]
+    fn pages_in_use() {
+        let age = TRACE_IN_USE / TRACE_AGE_UNIT;
+        let aged = [age, age + 1].map(|age| PAGE | age << TRACE_AGE_SHIFT);
+        let in_use = |word| entries(&bytes(&[word])).unwrap()[0].is_in_use();
+        assert_eq!(aged.map(in_use), [true, false]);
     }
 
     #[test]

@@ -427,3 +427,23 @@ pub const PAGE_ABSENT: u32 = 256;
 
 /// All flags that exist in this version.
 pub const PAGE_FLAGS: u32 = 511;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_traced_pages() {
+        let all: Vec<u64> = traced_lines(0x5000, 4096, 64, false).collect();
+        assert_eq!(all, (0..64).map(|line| 64 * line).collect::<Vec<_>>());
+        let pages = (0..800).map(|page| page * 4096);
+        let mut sets = [0; 64];
+        for page in pages {
+            let part: Vec<u64> = traced_lines(page, 4096, 64, true).collect();
+            assert_eq!(part.len() as u64, 64 / TRACE_PART);
+            part.iter().for_each(|at| sets[*at as usize / 64] += 1);
+        }
+        // About as many in each set.
+        assert!(sets.iter().all(|n| (60..140).contains(n)), "{sets:?}");
+    }
+}
