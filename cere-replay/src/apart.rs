@@ -8,7 +8,7 @@ use cere_format::package::Manifest;
 use cere_toolchain::cached::Known;
 use cere_toolchain::command::{Line, hash, run};
 use cere_toolchain::unit::{LLD, OBJCOPY};
-use cere_toolchain::{cached, stamp};
+use cere_toolchain::{cached, io, stamp};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -35,9 +35,10 @@ pub struct Runtime {
 
 /// Makes the runtime's object, or takes it from the cache.
 pub fn runtime(options: &Options) -> Result<Runtime, ReplayError> {
-    let key = hash(&[&stamp(&options.runtime)?, SHARED.join("\0").as_bytes()]);
+    let (stamp, names) = (stamp(&options.runtime)?, [&SHARED[..], &MERGED].concat());
+    let key = hash(&[&stamp, names.join("\0").as_bytes()]);
     let object = cached::get(&options.cache, &format!("{key}.runtime.o"), |made| {
-        let all = made.with_file_name("all.o");
+        let [all, apart] = ["all.o", "apart.o"].map(|name| made.with_file_name(name));
         let first = link::first(options)?;
         let line = Line::new(LLD)
             .confined(&options.settings.sandbox)
@@ -57,11 +58,11 @@ pub fn runtime(options: &Options) -> Result<Runtime, ReplayError> {
                 "--remove-section=.llvmcmd",
             ])
             .path(&all)
-            .output(made);
+            .output(&apart);
         run(&line, "the runtime")?;
-        Ok::<(), ReplayError>(())
+        prune(&apart, made, options)
     })?;
-    // It is of 8 MB, and needed for each codelet.
+    // Needed for each codelet.
     static NAMES: Known<Arc<BTreeSet<String>>> = Known::new();
     let names = NAMES.of(&object, |object| {
         Ok::<_, ReplayError>(Arc::new(
@@ -69,6 +70,61 @@ pub fn runtime(options: &Options) -> Result<Runtime, ReplayError> {
         ))
     })?;
     Ok(Runtime { object, names })
+}
+
+/// Sections of code and data that a linker would put into one anyway. Variables that may be replaced stay apart: a group of
+/// sections has relocations of its own.
+const MERGED: [&str; 7] = [
+    ".text",
+    ".rodata",
+    ".data.rel.ro",
+    ".bss",
+    ".tdata",
+    ".tbss",
+    ".gcc_except_table",
+];
+
+/// Keeps of the runtime what its entries reach, in a few sections instead of 7,000: each link of a codelet reads them all.
+fn prune(from: &Path, to: &Path, options: &Options) -> Result<(), ReplayError> {
+    let line = Line::new(LLD)
+        .confined(&options.settings.sandbox)
+        .args(["--gc-sections", "--print-gc-sections", "-e", "_start"])
+        // What the glue and the libraries define.
+        .arg("--unresolved-symbols=ignore-all")
+        .args(SHARED.iter().flat_map(|name| ["-u", *name]))
+        .path(from)
+        .output(&to.with_file_name("reached"));
+    let unused = run(&line, "the runtime")?;
+    let script = to.with_file_name("prune.ld");
+    std::fs::write(&script, pruning(&unused, from)).map_err(io("write", &script))?;
+    let line = Line::new(LLD)
+        .confined(&options.settings.sandbox)
+        .args(["-r", "-T"])
+        .path(&script)
+        .path(from)
+        .output(to);
+    run(&line, "the runtime")?;
+    Ok(())
+}
+
+/// A linker script that drops the sections of `object` which the linker reported as `unused`. What describes dropped code
+/// (`.eh_frame`) loses its references, and a later link drops it.
+fn pruning(unused: &str, object: &Path) -> String {
+    let head = format!("removing unused section {}:(", object.display());
+    let names = unused.lines().filter_map(|line| {
+        let name = line.strip_prefix(&head)?.strip_suffix(')')?;
+        (!name.starts_with(".eh_frame")).then_some(name)
+    });
+    let mut script = "SECTIONS {\n/DISCARD/ : {\n".to_owned();
+    for name in names {
+        script.push_str(&format!("*(\"{name}\")\n"));
+    }
+    script.push_str("}\n");
+    for name in MERGED {
+        script.push_str(&format!("{name} : {{ *({name} {name}.*) }}\n"));
+    }
+    script.push_str(".eh_frame : { *(.eh_frame) }\n}\n");
+    script
 }
 
 /// The command that renames `names` in an object.
@@ -130,4 +186,25 @@ pub fn rename_in_units(
         unit.renamed = here;
     }
     Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_unused_is_dropped() {
+        let unused = "removing unused section /a b/apart.o:(.text.f$x)\n\
+                      removing unused section /a b/apart.o:(.eh_frame)\n\
+                      removing unused section /other.o:(.text.g)\n";
+        let script = pruning(unused, Path::new("/a b/apart.o"));
+        assert!(
+            script.contains("/DISCARD/ : {\n*(\".text.f$x\")\n}\n"),
+            "{script}"
+        );
+        assert!(
+            script.contains(".text : { *(.text .text.*) }\n"),
+            "{script}"
+        );
+    }
 }
