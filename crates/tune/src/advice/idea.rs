@@ -17,8 +17,10 @@ pub struct Idea {
     rank: usize,
 }
 
-/// Lines at their places.
-pub type Lines = Vec<(Place, String)>;
+/// A line at its place.
+pub type Line = (Place, String);
+/// Lines that are tried together.
+pub type Lines = Vec<Line>;
 
 /// The ideas for `choices`: those that replace most come first.
 #[must_use]

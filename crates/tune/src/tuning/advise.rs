@@ -2,7 +2,7 @@
 
 use super::fewest::minimise;
 use crate::Variant;
-use crate::advice::idea::{Idea, Lines, ideas, placed};
+use crate::advice::idea::{Idea, Line, Lines, ideas, placed};
 use crate::advice::{Outline, outline, text};
 use anyhow::{Context, Result, bail, ensure};
 use cere_format::build::{Language, RegionKind, Unit};
@@ -56,6 +56,9 @@ pub struct SourceLine {
 pub fn advise(lab: &Lab, target: &Target, variant: &Variant, is_over: &dyn Fn() -> bool) -> Advice {
     let begin = Instant::now();
     let is_over = || is_over() || begin.elapsed() > LONGEST;
+    if is_over() {
+        return Advice::None("there was no time to look for one".to_owned());
+    }
     let found = Adviser::open(lab, target, variant).and_then(|adviser| adviser.search(&is_over));
     found.unwrap_or_else(|error| Advice::None(print::error(&error)))
 }
@@ -127,11 +130,14 @@ impl<'a> Adviser<'a> {
             let code = adviser.code(member, None, &variant.flags)?;
             adviser.wanted.push(code);
         }
-        if !adviser.has_code(&Vec::new(), &variant.flags)? {
+        if !adviser.has_code(&[], &variant.flags)? {
             bail!(
                 "{} compiled again has other code than what was captured",
                 adviser.shown().display()
             );
+        }
+        if adviser.has_code(&[], &[])? {
+            bail!("the code is the same without the flags");
         }
         Ok(adviser)
     }
@@ -156,17 +162,10 @@ impl<'a> Adviser<'a> {
         if sets.iter().all(|(_, sets)| sets.is_empty()) {
             bail!("no line is known that asks for what these flags do");
         }
-        // The likely places of all ideas come first.
-        let likely = sets
-            .iter()
-            .flat_map(|(i, s)| s.iter().take(1).map(move |s| (*i, s)));
-        let others = sets
-            .iter()
-            .flat_map(|(i, s)| s.iter().skip(1).map(move |s| (*i, s)));
         let mut seen = HashSet::new();
         let mut without_effect = false;
         let before = self.compiles.get();
-        for (idea, lines) in likely.chain(others) {
+        for (idea, lines) in in_order(&sets) {
             let flags: Vec<String> = idea.kept.iter().flat_map(|n| choices[*n].clone()).collect();
             if !seen.insert((self.with(lines, false), flags.clone())) {
                 continue;
@@ -181,17 +180,14 @@ impl<'a> Adviser<'a> {
                 continue;
             }
             let least = minimise(lines.clone(), |some| {
-                !is_over() && self.has_code(&some.to_vec(), &flags).unwrap_or(false)
+                !some.is_empty() && !is_over() && self.has_code(some, &flags).unwrap_or(false)
             });
             match self.same_in_build(&least, &flags)? {
                 None => without_effect = true,
                 Some(same_in_build) => {
                     let replaced = (0..choices.len()).filter(|n| !idea.kept.contains(n));
-                    return Ok(self.found(
-                        least,
-                        replaced.flat_map(|n| choices[n].clone()).collect(),
-                        same_in_build,
-                    ));
+                    let replaced = replaced.flat_map(|n| choices[n].clone()).collect();
+                    return Ok(self.found(least, replaced, same_in_build));
                 }
             }
         }
@@ -203,7 +199,7 @@ impl<'a> Adviser<'a> {
     }
 
     fn found(&self, lines: Lines, replaces: Vec<String>, same_in_build: bool) -> Advice {
-        let line = |(place, text): (crate::advice::Place, String)| SourceLine {
+        let line = |(place, text): Line| SourceLine {
             file: self.shown().to_owned(),
             line: place.line,
             column: place.column,
@@ -217,12 +213,12 @@ impl<'a> Adviser<'a> {
     }
 
     /// The source with `lines`; `keep_numbers`: all others are compiled with the numbers that they had.
-    fn with(&self, lines: &Lines, keep_numbers: bool) -> String {
+    fn with(&self, lines: &[Line], keep_numbers: bool) -> String {
         text::with(&self.text, lines, keep_numbers && !self.is_fortran())
     }
 
     /// A directory of its own, and the edit that has the source with `lines`.
-    fn edit(&self, lines: &Lines, keep_numbers: bool) -> Result<(PathBuf, Edit)> {
+    fn edit(&self, lines: &[Line], keep_numbers: bool) -> Result<(PathBuf, Edit)> {
         let number = self.compiles.get();
         self.compiles.set(number + 1);
         let place = self.scratch.path().join(number.to_string());
@@ -238,7 +234,7 @@ impl<'a> Adviser<'a> {
     }
 
     /// Whether the region has the winner's machine code with `lines` in its source and `flags` after those of the build.
-    fn has_code(&self, lines: &Lines, flags: &[String]) -> Result<bool> {
+    fn has_code(&self, lines: &[Line], flags: &[String]) -> Result<bool> {
         let (place, edit) = self.edit(lines, true)?;
         let sandbox = &self.lab.settings.sandbox;
         let compiled = edited::compile(&self.unit, &edit, &place, sandbox)?;
@@ -272,9 +268,9 @@ impl<'a> Adviser<'a> {
 
     /// Whether an object with `lines` and `flags` that is compiled without CERE is the same as one with the winner's flags; none if the
     /// lines change nothing in it.
-    fn same_in_build(&self, lines: &Lines, flags: &[String]) -> Result<Option<bool>> {
+    fn same_in_build(&self, lines: &[Line], flags: &[String]) -> Result<Option<bool>> {
         let with_lines = self.plain_code(lines, flags)?;
-        let without = self.plain_code(&Vec::new(), flags)?;
+        let without = self.plain_code(&[], flags)?;
         ensure!(
             with_lines.is_some() && without.is_some(),
             "{} cannot be compiled without CERE: nothing is known of a plain build",
@@ -283,12 +279,12 @@ impl<'a> Adviser<'a> {
         if with_lines == without {
             return Ok(None);
         }
-        let winner = self.plain_code(&Vec::new(), &self.variant.flags)?;
+        let winner = self.plain_code(&[], &self.variant.flags)?;
         Ok(Some(with_lines == winner))
     }
 
     /// The machine code of the region's function in an object that is compiled without CERE; none if the compiler refuses it.
-    fn plain_code(&self, lines: &Lines, flags: &[String]) -> Result<Option<String>> {
+    fn plain_code(&self, lines: &[Line], flags: &[String]) -> Result<Option<String>> {
         let (place, edit) = self.edit(lines, false)?;
         let object = place.join("plain.o");
         if edited::plainly(&self.unit, &edit, flags, &place, &object)?.is_err() {
@@ -305,6 +301,16 @@ impl<'a> Adviser<'a> {
             None => code::fingerprint(&[&object])?,
         }))
     }
+}
+
+/// The likely places of all ideas come first.
+fn in_order<'s>(sets: &'s [(&'s Idea, Vec<Lines>)]) -> impl Iterator<Item = (&'s Idea, &'s Lines)> {
+    let of = |range: fn(&[Lines]) -> &[Lines]| {
+        let each = sets.iter();
+        each.flat_map(move |(idea, sets)| range(sets).iter().map(move |lines| (*idea, lines)))
+    };
+    let likely = of(|sets| &sets[..sets.len().min(1)]);
+    likely.chain(of(|sets| &sets[sets.len().min(1)..]))
 }
 
 /// Fails if sources of the unit are no longer what was compiled.
