@@ -62,6 +62,58 @@ pub fn same(package: &Path, manifest: &Manifest, object: Option<&Path>) -> SameC
     }
 }
 
+/// A hash over the code of a function in an object that is not linked; none if the object does not define it.
+///
+/// # Errors
+/// The object cannot be read.
+pub fn of_function(object: &Path, symbol: &str) -> Result<Option<String>, ReplayError> {
+    let data = std::fs::read(object).map_err(io("read", object))?;
+    let bad = |reason: object::Error| ReplayError::Object {
+        path: object.to_path_buf(),
+        reason: reason.to_string(),
+    };
+    let file = object::File::parse(&*data).map_err(bad)?;
+    let named = |s: &object::Symbol| s.is_definition() && s.name() == Ok(symbol);
+    let Some(found) = file.symbols().find(named) else {
+        return Ok(None);
+    };
+    let Some(index) = found.section_index() else {
+        return Ok(None);
+    };
+    let section = file.section_by_index(index).map_err(bad)?;
+    let (start, size) = (found.address(), found.size());
+    let code = section.data().map_err(bad)?;
+    let code = code.get(start as usize..(start + size) as usize);
+    let mut parts = vec![code.unwrap_or_default().to_vec()];
+    for (offset, relocation) in section.relocations() {
+        if (start..start + size).contains(&offset) {
+            let text = relocation_text(&file, offset - start, &relocation).map_err(bad)?;
+            parts.push(text.into_bytes());
+        }
+    }
+    let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
+    Ok(Some(hash(&parts)))
+}
+
+fn relocation_text(
+    file: &object::File,
+    offset: u64,
+    relocation: &object::Relocation,
+) -> Result<String, object::Error> {
+    let target = match relocation.target() {
+        RelocationTarget::Symbol(index) => {
+            let symbol = file.symbol_by_index(index)?;
+            format!("{} {}", symbol.name().unwrap_or(""), symbol.address())
+        }
+        other => format!("{other:?}"),
+    };
+    Ok(format!(
+        "{offset} {:?} {target} {}",
+        relocation.flags(),
+        relocation.addend()
+    ))
+}
+
 /// A hash over the code and constants of objects: sections that are loaded, and their relocations.
 pub fn fingerprint(objects: &[&Path]) -> Result<String, ReplayError> {
     let mut parts: Vec<Vec<u8>> = Vec::new();
@@ -88,18 +140,7 @@ pub fn fingerprint(objects: &[&Path]) -> Result<String, ReplayError> {
             parts.push(name.as_bytes().to_vec());
             parts.push(section.data().map_err(bad)?.to_vec());
             for (offset, relocation) in section.relocations() {
-                let target = match relocation.target() {
-                    RelocationTarget::Symbol(index) => {
-                        let symbol = file.symbol_by_index(index).map_err(bad)?;
-                        format!("{} {}", symbol.name().unwrap_or(""), symbol.address())
-                    }
-                    other => format!("{other:?}"),
-                };
-                let text = format!(
-                    "{offset} {:?} {target} {}",
-                    relocation.flags(),
-                    relocation.addend()
-                );
+                let text = relocation_text(&file, offset, &relocation).map_err(bad)?;
                 parts.push(text.into_bytes());
             }
         }

@@ -10,10 +10,12 @@
 //! | where does a search start on a measured machine? | `starts(machine) -> Vec<Start>`, `Search::starting_with` | `guided.rs` |
 //! | which flags break code? | `suspects(space, regions) -> Vec<Suspect>` | `suspects.rs` |
 //! | which region gets the next evaluation? | [`Turns`], an iterator | `turns.rs` |
+//! | which lines of source may do what flags do? | [`advice`] | `advice/` |
 //! | how is each region linked with its own flags? | [`hybrid`] | `hybrid/` |
 //!
 //! Ratios are times over the time of the code as built: 1 is no change, 0.5 twice as fast.
 
+pub mod advice;
 pub mod choices;
 mod file;
 mod guided;

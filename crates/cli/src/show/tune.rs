@@ -2,7 +2,7 @@
 
 use cere_system::console::print;
 use cere_tune::Suspect;
-use cere_tune::tuning::{Common, Effect, Found, Outcome, Spent, Winner};
+use cere_tune::tuning::{Advice, Common, Effect, Found, Outcome, SourceLine, Spent, Winner};
 use serde_json::{Value, json};
 
 /// Characters of flags or of a reason, at most.
@@ -51,6 +51,11 @@ fn region(found: &Found) -> Value {
         "passes": winner.and_then(|w| w.variant.passes.clone()),
         "searched": winner.and_then(|w| w.searched.as_ref()).map(ToString::to_string),
         "effects": winner.map_or(&[][..], |w| &w.effects).iter().map(|e| json!({"choice": e.choice, "says": e.says})).collect::<Vec<_>>(),
+        "advice": advice_json(found.advice.as_ref()),
+        "no_advice": match &found.advice {
+            Some(Advice::None(why)) => Some(why),
+            _ => None,
+        },
         "gain": winner.map(|w| 1.0 / w.gain.ratio),
         "gain_low": winner.map(|w| 1.0 / w.gain.high),
         "gain_high": winner.map(|w| 1.0 / w.gain.low),
@@ -58,6 +63,57 @@ fn region(found: &Found) -> Value {
         "threads_gain": found.threads.map(|t| 1.0 / t.1.ratio),
         "ranked": found.ranked.iter().take(20).map(|(ratio, v)| json!({"gain": 1.0 / ratio, "variant": v.to_string()})).collect::<Vec<_>>(),
     })
+}
+
+fn advice_json(advice: Option<&Advice>) -> Value {
+    let Some(Advice::Lines {
+        lines,
+        replaces,
+        same_in_build,
+    }) = advice
+    else {
+        return json!([]);
+    };
+    let line = |l: &SourceLine| {
+        json!({
+            "file": l.file,
+            "line": l.line,
+            "column": l.column,
+            "text": l.text,
+            "replaces": shell_words::join(replaces),
+            "same_in_build": same_in_build,
+        })
+    };
+    lines.iter().map(line).collect()
+}
+
+/// What the source may say instead of flags, in a line.
+fn advice(advice: &Advice) -> String {
+    let (lines, replaces, same_in_build) = match advice {
+        Advice::None(why) => return format!("  no line of source instead: {why}\n"),
+        Advice::Lines {
+            lines,
+            replaces,
+            same_in_build,
+        } => (lines, replaces, same_in_build),
+    };
+    let place = |l: &SourceLine| {
+        let at = format!("{}:{}", l.file.display(), l.line);
+        match l.column {
+            None => format!("`{}` above {at}", l.text),
+            Some(column) => format!("`{}` before column {column} of {at}", l.text),
+        }
+    };
+    let places: Vec<String> = lines.iter().map(place).collect();
+    let build = match same_in_build {
+        true => "",
+        false => "; in a plain build the function as a whole differs from that with the flags",
+    };
+    format!(
+        "  the same code without {}: put {}{build}\n",
+        shell_words::join(replaces),
+        places.join(", ")
+    )
 }
 
 fn common_json(common: &Common) -> Value {
@@ -108,7 +164,8 @@ fn reasons(outcome: &Outcome) -> String {
 fn effects(found: &Found, left_out: &str) -> String {
     let winner = found.winner.as_ref();
     let all = winner.map_or(&[][..], |w| &w.effects);
-    if all.is_empty() && left_out.is_empty() {
+    let advice = found.advice.as_ref().map_or(String::new(), advice);
+    if all.is_empty() && left_out.is_empty() && advice.is_empty() {
         return String::new();
     }
     let row = |e: &Effect| format!("  {}: {}\n", e.choice, e.says);
@@ -117,7 +174,7 @@ fn effects(found: &Found, left_out: &str) -> String {
         0 => String::new(),
         more => format!("  {more} more: not counted, for lack of time or as they are many\n"),
     };
-    format!("\n{}{left_out}\n{rows}{rest}", found.name)
+    format!("\n{}{left_out}\n{rows}{rest}{advice}", found.name)
 }
 
 /// The result for scripts.

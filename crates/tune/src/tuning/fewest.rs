@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 /// A smallest part of `parts` that `does` the same as all of it, as far as leaving out stretches of them shows; one of them can be left
 /// out no more.
-fn minimise<T: Clone>(mut parts: Vec<T>, mut does: impl FnMut(&[T]) -> bool) -> Vec<T> {
+pub(super) fn minimise<T: Clone>(mut parts: Vec<T>, mut does: impl FnMut(&[T]) -> bool) -> Vec<T> {
     let mut size = parts.len().max(1);
     loop {
         let (mut at, before) = (0, parts.len());

@@ -1,5 +1,6 @@
 //! What the search of a region has found.
 
+use super::advise::Advice;
 use super::spent::Spent;
 use crate::Variant;
 use cere_timing::stats::Gain;
@@ -30,6 +31,8 @@ pub struct Found {
     pub winner: Option<Winner>,
     /// A number of threads that is faster than that of the capture, with the gain.
     pub threads: Option<(u32, Gain)>,
+    /// What the source may say instead of the winner's flags, if there is a winner.
+    pub advice: Option<Advice>,
 }
 
 impl Found {

@@ -1,5 +1,6 @@
 //! The search of all regions on their codelets.
 
+mod advise;
 mod ahead;
 mod arms;
 mod baseline;
@@ -23,6 +24,7 @@ mod task;
 #[cfg(test)]
 mod tests;
 
+pub use advise::{Advice, SourceLine, advise};
 pub use common::Common;
 pub use found::{Effect, Failure, Found, Winner};
 pub use request::{Request, Spread};
@@ -140,16 +142,7 @@ pub fn tune(request: &Request) -> Result<Outcome> {
         }
         _ => None,
     };
-    for found in &mut found {
-        let target = targets.iter().find(|t| t.name == found.name);
-        if let (Some(winner), Some(target)) = (&mut found.winner, target) {
-            let work = request
-                .events
-                .work(format!("counting what the flags of {} do", found.name));
-            winner.effects = explain::explain(&lab, target, winner, &is_over);
-            drop(work);
-        }
-    }
+    say_why(&lab, &targets, &mut found, &is_over);
     Ok(Outcome {
         found,
         common,
@@ -158,6 +151,25 @@ pub fn tune(request: &Request) -> Result<Outcome> {
         searched,
         seconds: start.elapsed().as_secs_f64(),
     })
+}
+
+/// Says what the winners' flags do, and what the source may say instead.
+fn say_why(lab: &Lab, targets: &[Target], found: &mut [Found], is_over: &dyn Fn() -> bool) {
+    let events = lab.replays.events();
+    let target = |name: &str| targets.iter().find(|t| t.name == name);
+    for found in found.iter_mut() {
+        if let (Some(winner), Some(target)) = (&mut found.winner, target(&found.name)) {
+            let _work = events.work(format!("counting what the flags of {} do", found.name));
+            winner.effects = explain::explain(lab, target, winner, is_over);
+        }
+    }
+    for found in found {
+        if let (Some(winner), Some(target)) = (&found.winner, target(&found.name)) {
+            let what = "looking for lines of source in the place of the flags of";
+            let _work = events.work(format!("{what} {}", found.name));
+            found.advice = Some(advise(lab, target, &winner.variant, is_over));
+        }
+    }
 }
 
 /// Where searches of `space` start, which it notes.

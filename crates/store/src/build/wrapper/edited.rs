@@ -109,24 +109,13 @@ pub fn compile(
 
 /// By a driver whose arguments are GCC's.
 fn driven(unit: &Unit, edit: &Edit, scratch: &Path, plugin: &Path, object: &Path) -> Result<Plan> {
-    let job = job(unit, edit, scratch)?;
-    let source = source_of(unit, edit, &job)?;
-    let mut line = job.compile_line(&source.0, source.1.as_deref(), object);
-    drop_dependencies(&mut line);
+    let (job, mut line) = line(unit, edit, scratch, object)?;
     let mut options = vec!["-g".into()];
     if !job.front {
         options.push(format!("-fpass-plugin={}", plugin.display()));
     }
     if job.name != FLANG {
         options.push("-fno-discard-value-names".into());
-        if !edit.replaced.is_empty() {
-            options.extend(["-ivfsoverlay".into(), overlay(edit, scratch)?]);
-        }
-    } else if !edit.replaced.is_empty() {
-        bail!(
-            "{}: flang reads no file in another's place: give the tree with the edited source by --dir",
-            unit.source.display()
-        );
     }
     let end = line.iter().rposition(|a| a == "-c" || a == "-S");
     line.splice(end.unwrap_or(0)..end.unwrap_or(0), options);
@@ -153,6 +142,73 @@ fn driven(unit: &Unit, edit: &Edit, scratch: &Path, plugin: &Path, object: &Path
         runs_in: job.directory,
         steps,
     })
+}
+
+/// How the build's driver compiles `unit` with `edit`, with no file written but `object`.
+fn line(unit: &Unit, edit: &Edit, scratch: &Path, object: &Path) -> Result<(Job, Vec<String>)> {
+    let job = job(unit, edit, scratch)?;
+    let source = source_of(unit, edit, &job)?;
+    let (mut path, explicit) = source;
+    let mut options = Vec::new();
+    match &edit.replaced[..] {
+        [] => {}
+        _ if job.name != FLANG => {
+            options.extend(["-ivfsoverlay".into(), overlay(edit, scratch)?]);
+        }
+        // The source itself may lie elsewhere, if what it includes is found.
+        [(original, new)] if *original == unit.source => {
+            let copy = scratch.join(original.file_name().unwrap_or_default());
+            std::fs::copy(new, &copy).with_context(|| format!("cannot copy {}", new.display()))?;
+            path = copy.display().to_string();
+            let beside = original.parent().unwrap_or(Path::new("/"));
+            options.push(format!("-I{}", beside.display()));
+        }
+        _ => bail!(
+            "{}: flang reads no file in another's place: give the tree with the edited source by --dir",
+            unit.source.display()
+        ),
+    }
+    let mut line = job.compile_line(&path, explicit.as_deref(), object);
+    drop_dependencies(&mut line);
+    if job.name == FLANG {
+        options.extend(take_module_directories(&mut line));
+        let own = scratch.join("modules");
+        state::make_directory(&own)?;
+        options.push(format!("-J{}", own.display()));
+    }
+    let end = line.iter().rposition(|a| a == "-c" || a == "-S");
+    line.splice(end.unwrap_or(0)..end.unwrap_or(0), options);
+    Ok((job, line))
+}
+
+/// Compiles `unit` with `edit` as the build would without CERE, with `flags` after its own, to the file `object`. The inner error is
+/// what the compiler says.
+///
+/// # Errors
+/// The unit's compiler is not a driver whose arguments are GCC's, or cannot be run.
+pub fn plainly(
+    unit: &Unit,
+    edit: &Edit,
+    flags: &[String],
+    scratch: &Path,
+    object: &Path,
+) -> Result<Result<(), String>> {
+    if !matches!(unit.language.facts().front, Front::Driver) {
+        bail!(
+            "{}: its compiler has a form of its own",
+            unit.source.display()
+        );
+    }
+    let (job, mut line) = line(unit, edit, scratch, object)?;
+    let end = line.iter().rposition(|a| a == "-c" || a == "-S");
+    line.splice(end.unwrap_or(0)..end.unwrap_or(0), flags.iter().cloned());
+    let step = Step {
+        program: job.compiler.clone(),
+        line,
+    };
+    let none = scratch.join("none.json");
+    let (status, said) = attempt(&step, &job.directory, unit, &none, None)?;
+    Ok(status.success().then_some(()).ok_or(said))
 }
 
 /// The recorded arguments and the directory, with `edit`.
@@ -389,6 +445,26 @@ fn source_of(unit: &Unit, edit: &Edit, job: &Job) -> Result<(String, Option<Stri
         );
     }
     Ok(((*path).clone(), (*explicit).clone()))
+}
+
+/// Takes out where flang would write modules; options that have it still find them there.
+fn take_module_directories(line: &mut Vec<String>) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut kept = Vec::new();
+    let mut words = std::mem::take(line).into_iter();
+    while let Some(word) = words.next() {
+        match word.strip_prefix("-J") {
+            None if word == "-module-dir" => found.extend(words.next()),
+            None => kept.push(word),
+            Some("") => found.extend(words.next()),
+            Some(directory) => found.push(directory.to_owned()),
+        }
+    }
+    *line = kept;
+    found
+        .iter()
+        .map(|directory| format!("-I{directory}"))
+        .collect()
 }
 
 /// Takes out what would write files of the build's.
