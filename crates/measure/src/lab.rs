@@ -1,8 +1,8 @@
 //! Builds and times variants of a region's codelets.
 
 use super::target::{Member, Target};
-use crate::Replays;
 use crate::replays::record;
+use crate::{Goal, Replays};
 use anyhow::Result;
 use cere_format::replay::{Preparation, Repetitions, Verdict};
 use cere_format::store::Store;
@@ -45,7 +45,7 @@ pub trait Measure: Sync {
         team: Option<&Team>,
     ) -> Result<Timed, String> {
         let timed = self.time_while(target, variant, builds, (judged, team), &|_| true)?;
-        target.check_timed_weight(&timed.seconds)?;
+        target.check_timed_weight(&timed.costs)?;
         Ok(timed)
     }
 
@@ -68,6 +68,8 @@ pub struct Lab<'a> {
     pub settings: Settings,
     /// Whether variants may round differently, within the tolerance.
     pub rounds: bool,
+    /// What they are compared by; `settings` have what it needs measured.
+    pub goal: Goal,
 }
 
 /// Builds of all codelets of a region.
@@ -83,8 +85,9 @@ pub struct Builds {
 /// Times of all codelets of a region.
 #[derive(Debug, Clone)]
 pub struct Timed {
-    /// Seconds of each member, or of the first ones alone if those were too slow; 0 for a member too short to be timed.
-    pub seconds: Vec<f64>,
+    /// Seconds of each member, or joules, or joules times seconds ([`Goal::cost`]); of the first ones alone if those were too slow. 0
+    /// for a member too short to be measured.
+    pub costs: Vec<f64>,
     /// Seconds that the replays took, with start and restoring.
     pub wall: f64,
     /// Of those, seconds in timed repetitions.
@@ -186,7 +189,7 @@ impl Measure for Lab<'_> {
         let settings = self.settings(target, variant, team);
         let options = self.options(&settings)?;
         let mut timed = Timed {
-            seconds: Vec::new(),
+            costs: Vec::new(),
             wall: 0.0,
             timed: 0.0,
             preparation: Preparation::default(),
@@ -226,8 +229,8 @@ impl Measure for Lab<'_> {
             timed.preparation.restoring += replay.preparation.restoring;
             timed.preparation.warming += replay.preparation.warming;
             timed.timed += cycles_to_seconds(&replay, replay.cycles.iter().sum::<u64>() as f64);
-            timed.seconds.push(fast_seconds(&replay));
-            if !goes_on(&timed.seconds) {
+            timed.costs.push(self.goal.cost(&replay));
+            if !goes_on(&timed.costs) {
                 break;
             }
         }

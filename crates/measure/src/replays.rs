@@ -44,12 +44,14 @@ pub fn record(
     let measured = match outcome {
         Ok(replay) => results::Measured {
             times: times(replay),
+            energy: replay.energy.as_ref().map(energy),
             verdict: replay.verdict,
             reason: replay.reason.clone(),
             same_code: replay.same_code.known(),
         },
         Err(error) => results::Measured {
             times: None,
+            energy: None,
             verdict: Verdict::Unchecked,
             reason: error.to_string(),
             same_code: None,
@@ -73,6 +75,15 @@ fn times(replay: &Replay) -> Option<Times> {
         disturbed: replay.disturbed,
         batch: replay.batch,
     })
+}
+
+fn energy(energy: &cere_replay::Energy) -> results::Energy {
+    let known = energy.confidence >= CONFIDENCE;
+    results::Energy {
+        joules: energy.joules,
+        interval: known.then_some((energy.low, energy.high)),
+        seconds: energy.seconds,
+    }
 }
 
 /// [`QUANTILES`] of a replay's repetitions, in seconds.
