@@ -24,6 +24,8 @@ pub struct Energy {
     pub seconds: f64,
     /// Joules of an invocation in each round.
     pub rounds: Vec<f64>,
+    /// Seconds that all rounds took, with preparing.
+    pub took: f64,
     /// The counters that were added up.
     pub counters: String,
 }
@@ -54,6 +56,10 @@ pub fn plan(counters: &Counters, rounds: u32) -> EnergyPlan {
     }
 }
 
+fn took(round: &EnergyRound) -> f64 {
+    round.seconds + round.preparing.map_or(0.0, |preparing| preparing.1)
+}
+
 /// The energy of an invocation, and a sentence if it is not known or not well known.
 pub fn energy(rounds: &[EnergyRound], counters: &str) -> (Option<Energy>, Option<String>) {
     let mut sorted: Vec<f64> = rounds.iter().map(EnergyRound::joules_each).collect();
@@ -77,6 +83,7 @@ pub fn energy(rounds: &[EnergyRound], counters: &str) -> (Option<Energy>, Option
         confidence: ranks,
         seconds,
         rounds: rounds.iter().map(EnergyRound::joules_each).collect(),
+        took: rounds.iter().map(took).sum(),
         counters: counters.to_owned(),
     };
     let inside: Vec<f64> = rounds.iter().map(|round| round.inside).collect();
@@ -120,6 +127,7 @@ mod tests {
         // Three rounds give no more than their ends.
         assert!((energy.low - 0.1).abs() < 1e-9 && (energy.high - 0.3).abs() < 1e-9);
         assert!(energy.confidence < 0.95);
+        assert!((energy.took - 1.2).abs() < 1e-9, "{energy:?}");
     }
 
     #[test]

@@ -228,6 +228,7 @@ impl Measure for Lab<'_> {
             }
             timed.preparation.restoring += replay.preparation.restoring;
             timed.preparation.warming += replay.preparation.warming;
+            timed.timed += replay.energy.as_ref().map_or(0.0, |energy| energy.took);
             timed.timed += cycles_to_seconds(&replay, replay.cycles.iter().sum::<u64>() as f64);
             timed.costs.push(self.goal.cost(&replay));
             if !goes_on(&timed.costs) {

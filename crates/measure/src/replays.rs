@@ -202,18 +202,36 @@ impl<'a> Replays<'a> {
     /// The records of earlier replays of the codelet in `file` with `settings` on this machine that count: see
     /// [`results::counting`]. None if one of them failed.
     pub fn known_records(&self, settings: &Settings, file: &Path) -> Result<Vec<Record>> {
-        let Some(database) = Database::existing(self.store)? else {
-            return Ok(Vec::new());
-        };
-        let machine = results::this_machine();
-        let setting = setting(settings, &read_manifest(file)?);
-        let found = database.of(&self.cache.hash(file)?, &setting, &machine.id)?;
+        let found = self.records(settings, file)?;
         let counting = results::counting(&found.iter().collect::<Vec<_>>());
         let usable = |r: &&Record| r.times.is_some() && r.verdict != Verdict::Unchecked;
         Ok(match counting.iter().all(usable) {
             true => counting.into_iter().cloned().collect(),
             false => Vec::new(),
         })
+    }
+
+    /// The energy that the newest replay with `settings` on this machine measured of the codelet in `file`, if one did and its result
+    /// was right.
+    pub fn known_energy(
+        &self,
+        settings: &Settings,
+        file: &Path,
+    ) -> Result<Option<results::Energy>> {
+        let right = |r: &Record| !matches!(r.verdict, Verdict::Unchecked | Verdict::Different);
+        let records = self.records(settings, file)?;
+        let newest = records.into_iter().rev().filter(right);
+        Ok(newest.filter_map(|record| record.energy).next())
+    }
+
+    /// All records of replays of the codelet in `file` with `settings` on this machine, the oldest first.
+    fn records(&self, settings: &Settings, file: &Path) -> Result<Vec<Record>> {
+        let Some(database) = Database::existing(self.store)? else {
+            return Ok(Vec::new());
+        };
+        let machine = results::this_machine();
+        let setting = setting(settings, &read_manifest(file)?);
+        database.of(&self.cache.hash(file)?, &setting, &machine.id)
     }
 
     /// Unpacks the package in `file`: directory, manifest and SHA-256. Fails if it is for another kind of machine.
