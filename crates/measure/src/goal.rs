@@ -1,6 +1,6 @@
 //! What variants are compared by.
 
-use crate::fast_seconds;
+use crate::fast::fast_seconds;
 use cere_replay::Replay;
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;

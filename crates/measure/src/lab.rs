@@ -1,19 +1,16 @@
 //! Builds and times variants of a region's codelets.
 
 use super::target::{Member, Target};
+use crate::fast::cycles_to_seconds;
 use crate::replays::record;
 use crate::{Goal, Replays};
 use anyhow::Result;
 use cere_format::replay::{Preparation, Repetitions, Verdict};
 use cere_format::store::Store;
-use cere_replay::{Built, Objects, Options, Replay, ReplayError, Settings, Team};
+use cere_replay::{Built, Objects, Options, ReplayError, Settings, Team};
 use cere_store::results;
 use cere_toolchain::Variant;
 use std::time::{Duration, Instant};
-
-/// Quantile of a codelet's repetitions that counts. It is low because other users of a machine only ever lengthen
-/// repetitions, and not 0 because the single fastest may be luck.
-const FAST: f64 = 0.2;
 
 /// Builds and times variants of regions: [`Lab`] by replays, tests by a model.
 pub trait Measure: Sync {
@@ -238,21 +235,4 @@ impl Measure for Lab<'_> {
         timed.wall = start.elapsed().as_secs_f64();
         Ok(timed)
     }
-}
-
-fn cycles_to_seconds(replay: &Replay, cycles: f64) -> f64 {
-    match replay.cycles_median {
-        0 => 0.0,
-        median => cycles * replay.seconds_median / median as f64,
-    }
-}
-
-/// The time of a replay in seconds that a fifth of its repetitions are below: other users of a machine only ever lengthen one. 0 if
-/// it is below the resolution of the clock.
-pub fn fast_seconds(replay: &Replay) -> f64 {
-    let mut cycles = replay.cycles.clone();
-    cycles.sort_unstable();
-    let place = (FAST * cycles.len() as f64) as usize;
-    let found = cycles.get(place).copied().unwrap_or(0);
-    cycles_to_seconds(replay, found as f64)
 }

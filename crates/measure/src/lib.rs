@@ -21,9 +21,9 @@ pub mod vivo;
 
 pub use cere_replay::Settings;
 pub use effort::{Effort, Extent, Fitting, study_seconds};
-pub use fast::{minimum, region_seconds};
+pub use fast::{fast_seconds, minimum, region_seconds};
 pub use goal::Goal;
-pub use lab::{Builds, Lab, Measure, Timed, fast_seconds};
+pub use lab::{Builds, Lab, Measure, Timed};
 pub use linked::{Linked, RegionTimes};
 pub use replays::Replays;
 pub use sent::SentSettings;

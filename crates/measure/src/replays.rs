@@ -212,16 +212,18 @@ impl<'a> Replays<'a> {
     }
 
     /// The energy that the newest replay with `settings` on this machine measured of the codelet in `file`, if one did and its result
-    /// was right.
+    /// was right: one of enough rounds for an interval, if there is one.
     pub fn known_energy(
         &self,
         settings: &Settings,
         file: &Path,
     ) -> Result<Option<results::Energy>> {
-        let right = |r: &Record| !matches!(r.verdict, Verdict::Unchecked | Verdict::Different);
+        let right = |r: &&Record| !matches!(r.verdict, Verdict::Unchecked | Verdict::Different);
         let records = self.records(settings, file)?;
-        let newest = records.into_iter().rev().filter(right);
-        Ok(newest.filter_map(|record| record.energy).next())
+        let newest = records.iter().rev().filter(right);
+        let all: Vec<results::Energy> = newest.filter_map(|record| record.energy).collect();
+        let known = all.iter().find(|energy| energy.interval.is_some());
+        Ok(known.or(all.first()).copied())
     }
 
     /// All records of replays of the codelet in `file` with `settings` on this machine, the oldest first.

@@ -1,10 +1,16 @@
 //! Counters and what they read.
 
-use super::zones::{text, zones};
-use super::{ENV_POWERCAP, EnergyError, POWERCAP};
+use super::error::EnergyError;
+use super::zones::{ENV_POWERCAP, POWERCAP, Zone, text, zones};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+
+/// Seconds between two values of a counter, about.
+pub const STEP: f64 = 1e-3;
+
+/// Seconds of work from which on the steps at its two ends are at most 1 % of its energy.
+pub const ENOUGH: f64 = 100.0 * STEP;
 
 /// The counter of a zone, in microjoules.
 #[derive(Debug)]
@@ -100,7 +106,7 @@ impl Counters {
     /// # Errors
     /// As [`Counters::find`].
     pub fn under(root: &Path) -> Result<Self, EnergyError> {
-        let open = |zone: super::zones::Zone| Counter::open(root, &zone.path, zone.name);
+        let open = |zone: Zone| Counter::open(root, &zone.path, zone.name);
         let counters: Result<Vec<Counter>, _> = zones(root)?.into_iter().map(open).collect();
         let counters = Self(counters?);
         counters.read()?;
@@ -148,7 +154,7 @@ impl Counters {
     /// A counter cannot be read; none moved though the work took many of their steps.
     pub fn since(&self, from: &Reading, seconds: f64) -> Result<f64, EnergyError> {
         let joules = self.joules(from, &self.read()?);
-        match joules > 0.0 || seconds < super::ENOUGH / 2.0 {
+        match joules > 0.0 || seconds < ENOUGH / 2.0 {
             true => Ok(joules),
             false => Err(self.still(seconds)),
         }

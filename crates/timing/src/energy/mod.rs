@@ -7,17 +7,6 @@ mod counter;
 mod error;
 mod zones;
 
-pub use counter::{Counter, Counters, Reading};
+pub use counter::{Counter, Counters, ENOUGH, Reading, STEP};
 pub use error::EnergyError;
-
-/// Seconds between two values of a counter, about.
-pub const STEP: f64 = 1e-3;
-
-/// Seconds of work from which on the steps at its two ends are at most 1 % of its energy.
-pub const ENOUGH: f64 = 100.0 * STEP;
-
-/// Environment variable that names a directory in the place of [`POWERCAP`]: a stand-in, for tests.
-pub const ENV_POWERCAP: &str = "CERE_POWERCAP";
-
-/// Where Linux shows the counters.
-pub const POWERCAP: &str = "/sys/class/powercap";
+pub use zones::{ENV_POWERCAP, POWERCAP};

@@ -1,8 +1,14 @@
 //! The zones whose counters are added up.
 
-use super::EnergyError;
+use super::error::EnergyError;
 use std::io;
 use std::path::{Path, PathBuf};
+
+/// Environment variable that names a directory in the place of [`POWERCAP`]: a stand-in, for tests.
+pub const ENV_POWERCAP: &str = "CERE_POWERCAP";
+
+/// Where Linux shows the counters.
+pub const POWERCAP: &str = "/sys/class/powercap";
 
 /// Interfaces to the counters, AMD's too; the second shows packages of the first once more.
 const INTERFACES: [&str; 2] = ["intel-rapl", "intel-rapl-mmio"];

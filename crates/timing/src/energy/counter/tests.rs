@@ -111,7 +111,7 @@ fn a_file_of_roots() {
     use std::os::unix::fs::PermissionsExt;
     let root = tree(&[("intel-rapl:0", "package-0", "1", "9")]);
     let path = root.path().join("intel-rapl:0/energy_uj");
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0)).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o0)).unwrap();
     match File::open(&path) {
         Ok(_) => assert!(Counters::under(root.path()).is_ok()),
         Err(_) => assert!(self::error(root.path()).contains("sudo chmod a+r")),
