@@ -1,5 +1,6 @@
 //! Runs an instrumented program under the preload library.
 
+use crate::energy::Metered;
 use anyhow::{Context, Result, bail};
 use cere_format::capture::{CAPTURE_VERSION, ENV_RUN, RunMode, RunPlan};
 use cere_format::profile_raw::TRACE_WANTED;
@@ -50,6 +51,8 @@ pub struct Launch<'a> {
     pub environment: &'a [(String, String)],
     /// Its standard input, if not this command's.
     pub input: Option<Stdio>,
+    /// Measures its energy.
+    pub energy: Option<&'a Metered>,
     /// Told that it runs, if its output goes nowhere.
     pub events: &'a Events,
     /// Work beside the run, on the directory with its results so far, until the run has ended.
@@ -90,7 +93,11 @@ impl Launch<'_> {
             if let Some(work) = self.beside {
                 scope.spawn(|| work(directory.path(), &over));
             }
-            let ended = supervise::run(command, &self.command[0], self.timeout);
+            let mut run = || supervise::run(command, &self.command[0], self.timeout);
+            let ended = match self.energy {
+                Some(energy) => energy.around(run),
+                None => run(),
+            };
             over.store(true, Ordering::Relaxed);
             ended
         });

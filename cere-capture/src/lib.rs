@@ -3,6 +3,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`launch`] | one run |
+//! | [`mod@energy`] | the energy of whole runs |
 //! | [`input`] | the program's stdin, for runs that must read the same |
 //! | [`reads`] | whether another run would read the same |
 //! | [`profile`] | the times of regions |
@@ -12,6 +13,7 @@
 
 pub mod capture;
 pub mod classes;
+pub mod energy;
 pub mod input;
 pub mod launch;
 pub mod profile;

@@ -93,6 +93,7 @@ fn prune(from: &Path, to: &Path, options: &Options) -> Result<(), ReplayError> {
         .arg("--unresolved-symbols=ignore-all")
         .args(SHARED.iter().flat_map(|name| ["-u", *name]))
         .path(from)
+        .arg("-o")
         .output(&to.with_file_name("reached"));
     let unused = run(&line, "the runtime")?;
     let script = to.with_file_name("prune.ld");
@@ -102,6 +103,7 @@ fn prune(from: &Path, to: &Path, options: &Options) -> Result<(), ReplayError> {
         .args(["-r", "-T"])
         .path(&script)
         .path(from)
+        .arg("-o")
         .output(to);
     run(&line, "the runtime")?;
     Ok(())

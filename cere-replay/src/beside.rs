@@ -42,6 +42,14 @@ pub fn number(manifest: &Manifest, options: &Options) -> (u32, Option<String>) {
     (running, remark)
 }
 
+/// A remark that copies would run beside a replay of `manifest` but for its energy.
+pub fn left_out(manifest: &Manifest, options: &Options) -> Option<String> {
+    let asked = options.settings.beside.unwrap_or(manifest.beside);
+    (asked > 0).then(|| {
+        format!("none of {asked} copies ran beside it: their energy would be counted with its own")
+    })
+}
+
 impl Copies {
     /// Starts so many copies of what `plan` says, and waits until they are at work.
     pub fn start(

@@ -134,6 +134,9 @@ pub enum ReplayError {
         /// The kernel's reason.
         source: std::io::Error,
     },
+    /// Energy cannot be measured.
+    #[error(transparent)]
+    Energy(#[from] cere_timing::energy::EnergyError),
     /// The replay executable did not end in time.
     #[error("the replay of {codelet} ran longer than {seconds} s{why}")]
     Late {

@@ -1,5 +1,6 @@
 //! What a replay found.
 
+use crate::energy::Energy;
 use crate::operand;
 use cere_format::package::CapturedFunction;
 use cere_format::replay::{Comparison, Preparation, SetAside, Verdict, Warmup};
@@ -90,6 +91,9 @@ pub struct Replay {
     pub left: u64,
     /// Details of the comparison.
     pub comparison: Option<Comparison>,
+    /// Energy, if it was measured.
+    #[serde(default)]
+    pub energy: Option<Energy>,
     /// What preparing the repetitions took.
     pub preparation: Preparation,
     /// Variables that the region used and the captured process did not have.

@@ -74,6 +74,7 @@ fn judge_rounding(
     };
     once.settings.warmup = Some(warmup);
     once.settings.operands.clear();
+    once.settings.energy = None;
     once.settings.timeout = Some(limit);
     // A short run needs no message.
     if replay.seconds_median > 0.1 {

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`settings`] | what is to be replayed how |
 //! | [`finished`] | what a replay found |
+//! | [`mod@energy`] | what an invocation takes of energy |
 //! | [`error`] | why there is none |
 //! | [`apart`] | the runtime's names and the program's |
 //! | [`mod@bridge`] | edited units in the place of captured ones |
@@ -34,6 +35,7 @@ pub mod check;
 pub mod code;
 pub mod compile;
 pub mod counters;
+mod energy;
 mod error;
 mod finished;
 pub mod glue;
@@ -60,6 +62,7 @@ pub mod wrong;
 
 pub use cere_format::verdict::Tolerance;
 pub use compile::Code;
+pub use energy::{Energy, ROUNDS};
 pub use error::{OperandError, ReplayError};
 pub use finished::{Replay, SameCode};
 pub use judge::{judge, may_be_rounding};

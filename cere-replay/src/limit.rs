@@ -79,6 +79,11 @@ pub(crate) fn of(
     let rule = plan.repetitions;
     let fitting = rule.seconds / seconds;
     let runs = fitting.clamp(f64::from(rule.least), f64::from(rule.most.max(rule.least)));
+    let energy = plan.energy.as_ref().map_or(0.0, |energy| {
+        // As many again for what is prepared and not run.
+        2.0 * f64::from(energy.rounds) * (energy.seconds / seconds).max(1.0)
+    });
+    let runs = runs + energy;
     let time = limit(seconds, runs + UNTIMED, manifest.pages as f64);
     // Threads that wait for one another take turns on a processor.
     let processors = std::thread::available_parallelism().map_or(1.0, |n| n.get() as f64);

@@ -82,6 +82,7 @@ pub fn plan(
         sealed: options.settings.sandbox.is_sealed(),
         count: None,
         counters: Vec::new(),
+        energy: None,
         unset: Unset::default(),
         untrained: false,
         report: false,

@@ -1,6 +1,7 @@
 //! Starts a replay executable in the sandbox and reads its outcome.
 
 use crate::counters::{Opening, Readings};
+use crate::energy;
 use crate::limit::{self, Limit};
 use crate::place::{Place, read};
 use crate::{Options, ReplayError};
@@ -9,6 +10,7 @@ use cere_format::replay::{ENV_PLAN, ReplayOutcome, ReplayPlan, Unset};
 use cere_format::untrusted;
 use cere_sandbox::{Kind, Task, ended_by};
 use cere_system::process::wait;
+use cere_timing::energy::Counters;
 use cere_toolchain::{CompileError, io};
 use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -38,6 +40,8 @@ pub enum Watch {
     Stream(OwnedFd),
     /// Counters of the kernel.
     Counters(Opening),
+    /// Its own clock, then counters of energy in so many rounds.
+    Energy(Counters, u32),
     /// Code that reports where its stores are; the words whose stores are kept.
     Stores(Vec<u64>),
     /// What is found out, or known, of bytes that nobody set.
@@ -51,6 +55,10 @@ impl Watch {
             Self::Clock | Self::Stores(_) | Self::Unset(_) => Vec::new(),
             Self::Stream(stream) => vec![stream.as_raw_fd()],
             Self::Counters(counters) => counters.descriptors(),
+            Self::Energy(counters, _) => {
+                let files = counters.all().iter().map(|counter| counter.file());
+                files.map(AsRawFd::as_raw_fd).collect()
+            }
         }
     }
 }
@@ -250,14 +258,15 @@ pub fn outcome(
     let place = Place::in_cache(&options.cache)?;
     plan.outcome = place.outcome();
     let slowed = matches!(watch, Watch::Stream(_) | Watch::Stores(_));
-    let limit = limit::of(manifest, plan, slowed, options);
     match &watch {
         Watch::Clock => {}
         Watch::Stores(words) => plan.stores = Some(words.clone()),
         Watch::Unset(unset) => plan.unset = unset.clone(),
         Watch::Stream(stream) => plan.count = Some(stream.as_raw_fd()),
         Watch::Counters(counters) => plan.counters = counters.sets(),
+        Watch::Energy(counters, rounds) => plan.energy = Some(energy::plan(counters, *rounds)),
     }
+    let limit = limit::of(manifest, plan, slowed, options);
     let mut command = prepared(executable, manifest, plan, &place, &limit, &watch, options)?;
     let counters = |source| ReplayError::Counters {
         codelet: manifest.name.clone(),
@@ -273,7 +282,7 @@ pub fn outcome(
     let opened = match watch {
         Watch::Counters(opening) => Some(opening.opened().map_err(counters)?),
         // The reader sees the end of the stream when the replay ends.
-        Watch::Stream(_) | Watch::Clock | Watch::Stores(_) | Watch::Unset(_) => None,
+        _ => None,
     };
     let status = wait::within(&mut child, limit.time).map_err(io("wait for", executable))?;
     let Some(status) = status else {

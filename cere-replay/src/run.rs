@@ -4,13 +4,14 @@ use crate::beside::{self, Copies};
 use crate::counters::{Event, Measured, Opening};
 use crate::process::Watch;
 use crate::survival::survival;
-use crate::{Built, Options, Replay, ReplayError, names, operand, plan, process};
+use crate::{Built, Options, Replay, ReplayError, energy, names, operand, plan, process};
 use cere_format::package::{CapturedFunction, Manifest, OfThread};
 use cere_format::replay::{
     CONFIDENCE, Comparison, Differing, ReplayOutcome, Stores, Unset, Verdict, Warmup, lacks,
 };
 use cere_format::verdict::{errors, verdict, with_questions};
 use cere_system::console::print;
+use cere_timing::energy::Counters;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
@@ -83,7 +84,11 @@ pub fn run(
     built: &Built,
     options: &Options,
 ) -> Result<Replay, ReplayError> {
-    Ok(watched(package, manifest, built, Watch::Clock, options)?.replay)
+    let watch = match options.settings.energy {
+        Some(rounds) => Watch::Energy(Counters::find()?, rounds),
+        None => Watch::Clock,
+    };
+    Ok(watched(package, manifest, built, watch, options)?.replay)
 }
 
 /// Runs `built`, whose code is counted and writes to `stream`.
@@ -185,7 +190,12 @@ fn watched(
     }
     let (number, beside) = match watch {
         Watch::Clock => beside::number(manifest, options),
+        Watch::Energy(..) => (0, beside::left_out(manifest, options)),
         _ => (0, None),
+    };
+    let counters = match &watch {
+        Watch::Energy(counters, _) => counters.names(),
+        _ => String::new(),
     };
     let mut copies = Copies::start(number, &built.executable, manifest, &plan, options)?;
     let (mut outcome, readings) =
@@ -199,11 +209,13 @@ fn watched(
     if outcome.batch > 1 {
         warmup = Warmup::WorkingSet;
     }
+    let (energy, unsure) = energy::energy(&outcome.energy, &counters);
     let notes = note
         .into_iter()
         .chain(over_threads(manifest))
         .chain(beside)
         .chain(ended)
+        .chain(unsure)
         .chain(resolved.notes);
     let notes: Vec<String> = notes.chain(remarks(&mut outcome)).collect();
     let times = Times::of(&outcome.cycles);
@@ -243,6 +255,7 @@ fn watched(
         captured_code: captured_code(manifest),
         left: outcome.left,
         comparison: outcome.comparison,
+        energy,
         preparation: outcome.preparation,
         lacking: outcome.lacking,
         asked_more: outcome.asked_more,

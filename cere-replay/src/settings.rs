@@ -35,6 +35,9 @@ pub struct Settings {
     /// Copies that run beside a timed replay; none: as many as there were threads beside the region when it was captured, as far as
     /// the machine has processors for them.
     pub beside: Option<u32>,
+    /// Rounds in which energy is measured behind the time; none: it is not. No copies run beside the replay then: their energy would
+    /// count.
+    pub energy: Option<u32>,
     /// What the compilers and the replay run in.
     pub sandbox: Sandbox,
 }

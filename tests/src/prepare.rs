@@ -75,6 +75,7 @@ pub fn options(directory: &Path, repetitions: u32, sandbox: Sandbox) -> Result<O
             timeout: Some(Duration::from_secs(60)),
             team: Team::default(),
             beside: None,
+            energy: None,
             sandbox,
         },
         keep: None,

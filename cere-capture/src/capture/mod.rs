@@ -312,6 +312,7 @@ impl<'a> Session<'a> {
             trace: self.request.invocations.as_deref().unwrap_or(&[]),
             which: self.which.clone(),
             captured,
+            energy: None,
             events,
         };
         let collected = command.profile(self.request.runs, Output::Dropped, &mut self.input)?;
@@ -423,6 +424,7 @@ impl<'a> Session<'a> {
                 false => Output::Dropped,
             },
             environment: &[],
+            energy: None,
             events: self.request.events,
             input: feed.stdin.take(),
             beside: follow.as_ref().map(|follow| follow as &Beside),

@@ -1,6 +1,7 @@
 //! Runs a program for its profile.
 
 use super::ranks::{Of, Which, pick};
+use crate::energy::Metered;
 use crate::launch::{Finished, Launch, Output};
 use crate::reads;
 use anyhow::{Context, Result, bail};
@@ -57,6 +58,8 @@ pub struct Run<'a> {
     pub only: Option<&'a [RegionKey]>,
     /// Environment variables in addition to this command's.
     pub environment: &'a [(String, String)],
+    /// Measures its energy.
+    pub energy: Option<&'a Metered>,
     /// Told that it runs, if its output goes nowhere.
     pub events: &'a Events,
 }
@@ -88,6 +91,7 @@ pub fn collect(run: &Run, input: Option<Stdio>) -> Result<Collected> {
         output: run.output,
         environment: run.environment,
         input,
+        energy: run.energy,
         events: run.events,
         beside: None,
     }

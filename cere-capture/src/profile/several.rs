@@ -5,6 +5,7 @@ use super::merge::merge;
 use super::ranks::Which;
 use super::{probes, short};
 use crate::classes;
+use crate::energy::Metered;
 use crate::input::Input;
 use crate::launch::Output;
 use crate::selection::Selection;
@@ -71,6 +72,8 @@ pub struct Command<'a> {
     pub which: Which,
     /// The exit status of a run that was captured: another end is no run like it.
     pub captured: Option<u8>,
+    /// Measures the energy of the runs whose regions are all timed.
+    pub energy: Option<&'a Metered>,
     /// What is done.
     pub events: &'a Events,
 }
@@ -210,6 +213,7 @@ impl Command<'_> {
             trace: self.trace,
             only,
             environment: &[],
+            energy: self.energy.filter(|_| only.is_none()),
             events: self.events,
         };
         collect(&run, feed.stdin.take())

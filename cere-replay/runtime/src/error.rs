@@ -4,6 +4,7 @@ use cere_format::PAGE;
 use cere_format::error::FormatError;
 use cere_format::replay::{CacheLevel, ENV_PLAN};
 use cere_inside::clibrary::Unsound;
+use cere_timing::energy::EnergyError;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -52,6 +53,8 @@ pub enum Error {
     NoGs,
     /// The kernel refuses to switch counters.
     NoCounters,
+    /// The counters of energy do not tell.
+    Energy(EnergyError),
     /// An executable that cannot take this one's place.
     Executable { path: PathBuf, why: &'static str },
     /// A zero inside what the system ends with one.
@@ -227,6 +230,7 @@ impl fmt::Display for Error {
             Self::NoCounters => to.write_str(
                 "the kernel refuses to switch the hardware counters: does the region close descriptors that it did not open?",
             ),
+            Self::Energy(error) => write!(to, "{error}"),
             Self::Executable { path, why } => write!(to, "{}: {why}", path.display()),
             Self::Zero { what, cause } => write!(to, "{what}: {cause}"),
         }

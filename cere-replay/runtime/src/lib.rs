@@ -29,6 +29,7 @@
 //! | [`trampoline`] | the switch to the captured stack and back, exceptions included |
 //! | [`once`] | one run of the region, timed |
 //! | [`counters`] | counters of the kernel around it, where a replay measures with them |
+//! | [`mod@energy`] | what the region takes of energy, preparing it apart |
 //! | [`samples`] | which repetitions count, and when there are enough |
 //! | [`warm`] | the caches' state before a repetition |
 //! | [`operand`] | memory and code in states of their own |
@@ -53,6 +54,7 @@ mod constants;
 mod control;
 mod count;
 mod counters;
+mod energy;
 mod enter;
 mod error;
 mod fault;

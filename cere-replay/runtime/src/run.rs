@@ -6,6 +6,7 @@ use crate::compare::{self, Allowed};
 use crate::control::Control;
 use crate::count::Counting;
 use crate::counters::{self, Measured};
+use crate::energy::{Meter, Part};
 use crate::error::Error;
 use crate::glue::*;
 use crate::kept::Kept;
@@ -484,6 +485,7 @@ fn outcome(clock_cost: u64, notes: Vec<String>) -> ReplayOutcome {
         preparation: Default::default(),
         lacking: Vec::new(),
         measured: 0,
+        energy: Vec::new(),
         placed: Vec::new(),
         differing: None,
         stores: None,
@@ -630,7 +632,7 @@ impl Repeated<'_> {
         }
         let samples = repeat(plan.repetitions, || self.once(alone));
         let samples = self.together(samples);
-        let outcome = self.outcome;
+        let outcome = &mut *self.outcome;
         outcome.tsc_hz = frequency(before);
         outcome.preparation = Preparation {
             restoring: self.preparation.0 as f64 / outcome.tsc_hz,
@@ -640,6 +642,44 @@ impl Repeated<'_> {
         outcome.cycles = found.cycles;
         outcome.set_aside = found.set_aside;
         outcome.disturbed = found.disturbed;
+        match &plan.energy {
+            Some(energy) => self.energy(&Meter::new(energy)),
+            None => Ok(()),
+        }
+    }
+
+    /// Measures the energy of the region, once its time is known.
+    fn energy(&mut self, meter: &Meter) -> Result<(), Error> {
+        let (stage, state, hz) = (self.compared.stage, self.state, self.outcome.tsc_hz);
+        let mut cycles = self.outcome.cycles.clone();
+        cycles.sort_unstable();
+        let each = cere_timing::stats::median_of_rising(&cycles) as f64 / hz;
+        let alone = self.outcome.batch == 1;
+        self.outcome.energy = meter.measure(each, |part| {
+            match part {
+                Part::Prepare => {
+                    stage.put_back(state);
+                    // Runs that share a reading of the clock are their own warm-up.
+                    if alone {
+                        self.warm.apply();
+                    }
+                }
+                Part::Region => {
+                    let timed = self.region.run(counters::NONE).0;
+                    lost::write_back();
+                    return match alone {
+                        true => timed.cycles as f64 / hz,
+                        false => each,
+                    };
+                }
+                Part::Nothing => self.region.run_nothing(counters::NONE),
+                Part::Clear => stage.clear(state),
+            }
+            0.0
+        })?;
+        if stage.sealed {
+            self.run_checked();
+        }
         Ok(())
     }
 

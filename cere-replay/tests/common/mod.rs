@@ -270,6 +270,7 @@ pub fn options(directory: &Path) -> Options {
             operands: Vec::new(),
             compare: true,
             team: Default::default(),
+            energy: None,
             beside: None,
             sandbox: cere_sandbox::Sandbox::new(),
             tolerance: Default::default(),

@@ -7,7 +7,7 @@ use cere_format::profile::RegionKey;
 use cere_measure::decide::rounds;
 use cere_predict::subset::model::Predicted;
 use cere_predict::subset::{Measurement, archive};
-use cere_predict::{flags, machines, model, ranks, rounds::Rounds};
+use cere_predict::{energy, flags, machines, model, ranks, rounds::Rounds};
 use cere_replay::Team;
 use cere_report::threads;
 use cere_store::current::{self, codelets};
@@ -36,19 +36,23 @@ With --machine, for each program of the subset that `cere measure` measured: eac
 reference, times the ratio of its cluster's representative, or its own if it was measured as a check. The rest of the\n\
 program gets the ratio of what is covered. A cluster whose check disagrees is refused and counts as not covered.\n\
 \n\
+With --energy: of each region the invocations times the joules of the codelets that stand for them, as replays at the\n\
+build's flags measured these on this machine. Nothing is replayed or run; what no codelet stands for is not predicted.\n\
+\n\
 Intervals (95 %) are of the noise of rounds for threads and flags; for machines, of the spread within clusters as well.\n\
 \n\
 Examples:\n\
 \x20 cere predict --threads 1,2,4,8\n\
 \x20 cere predict --threads 1,2,4,8 --affinity compact --measure --plot threads.svg\n\
 \x20 cere predict --flags-file flags.txt --measure\n\
+\x20 cere predict --energy\n\
 \x20 cere predict --machine zen5.json\n\
 \x20 cere predict --machine zen3.json zen5.json --rank")]
 pub struct Options {
     #[command(flatten)]
     common: Common,
     /// Numbers of threads
-    #[arg(long, value_name = "N,...", required_unless_present_any = ["flags_file", "machine"], value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=4096))]
+    #[arg(long, value_name = "N,...", required_unless_present_any = ["flags_file", "machine", "energy"], value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=4096))]
     threads: Vec<u32>,
     /// Sets of flags for the whole program, one a line, optionally with a pipeline in brackets after it; instead of --threads
     #[arg(long, value_name = "FILE", conflicts_with_all = ["threads", "no_run", "plot", "affinity", "places", "bind", "schedule", "runtime"])]
@@ -68,6 +72,9 @@ pub struct Options {
     /// With --machine: refuse a cluster whose check differs from its representative by more than this, in per cent
     #[arg(long, value_name = "PERCENT", default_value = "25", requires = "machine", value_parser = options::percent)]
     disagree: f64,
+    /// The energy of the run as built, by records of `cere replay --energy`; instead of --threads
+    #[arg(long, conflicts_with_all = ["threads", "flags_file", "machine", "no_run", "plot", "affinity", "places", "bind", "schedule", "runtime", "measure", "rounds"])]
+    energy: bool,
     #[command(flatten)]
     place: Placement,
     #[command(flatten)]
@@ -91,6 +98,9 @@ pub struct Options {
 pub fn run(options: &Options) -> Result<u8> {
     if let Some(file) = &options.flags_file {
         return under_flags(options, file);
+    }
+    if options.energy {
+        return of_energy(options);
     }
     if !options.machine.is_empty() {
         return on_machines(options);
@@ -166,6 +176,19 @@ fn under_flags(options: &Options, file: &Path) -> Result<u8> {
         print::json(&found)?;
     } else {
         print::out(&flags::text(&found))?;
+    }
+    tell(&found.notes);
+    Ok(0)
+}
+
+/// With `--energy`.
+fn of_energy(options: &Options) -> Result<u8> {
+    let store = options.common.existing_store()?;
+    let settings = options.timing.settings(Team::default())?;
+    let found = energy::predict(&store, &settings, &console::events())?;
+    match options.common.json {
+        true => print::json(&found)?,
+        false => print::out(&found.text())?,
     }
     tell(&found.notes);
     Ok(0)

@@ -3,7 +3,9 @@
 use crate::options::ranks::RankOptions;
 use crate::options::{self, Common};
 use crate::show;
+use crate::show::profile::Energy;
 use anyhow::Result;
+use cere_capture::energy::Metered;
 use cere_capture::input::Input;
 use cere_capture::launch::Output;
 use cere_capture::profile::Command;
@@ -14,6 +16,7 @@ use cere_store::build::plain::Plain;
 use cere_store::notes::Notes;
 use cere_store::state;
 use cere_system::console::{self, note, print, warning};
+use cere_timing::energy::Counters;
 
 /// Time every region of a run
 #[derive(clap::Args)]
@@ -24,6 +27,7 @@ program's exit status.\n\
 Examples:\n\
 \x20 cere profile -- ./app input\n\
 \x20 cere profile --csv -- ./app input > profile.csv\n\
+\x20 cere profile --energy --runs 5 -- ./app input\n\
 \x20 cere profile --show                   # the kept one again")]
 pub struct Options {
     #[command(flatten)]
@@ -32,7 +36,7 @@ pub struct Options {
     #[arg(long, conflicts_with = "json")]
     csv: bool,
     /// Print the profile that the store keeps, and run nothing
-    #[arg(long, conflicts_with_all = ["timeout", "runs", "ranks", "process_key", "command"])]
+    #[arg(long, conflicts_with_all = ["timeout", "runs", "energy", "ranks", "process_key", "command"])]
     show: bool,
     /// Kill the program after this many seconds
     #[arg(long, value_name = "S", value_parser = options::seconds)]
@@ -41,6 +45,9 @@ pub struct Options {
     /// the run, as many runs without probes measure their cost
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     runs: u32,
+    /// Also measure the energy of the whole run, by the counters of whole packages (RAPL); it is printed, and not kept
+    #[arg(long, conflicts_with = "csv")]
+    energy: bool,
     #[command(flatten)]
     ranks: RankOptions,
     /// The program and its arguments
@@ -68,6 +75,10 @@ pub fn run(options: &Options) -> Result<u8> {
         1 => Input::Passed,
         _ => Input::open(&events)?,
     };
+    let metered = match options.energy {
+        true => Some(Metered::new(Counters::find()?)),
+        false => None,
+    };
     let command = Command {
         store: &store,
         program: &program,
@@ -76,6 +87,7 @@ pub fn run(options: &Options) -> Result<u8> {
         trace: &[],
         which: options.ranks.one()?,
         captured: None,
+        energy: metered.as_ref(),
         events: &events,
     };
     let collected = command.profile(Some(options.runs), output, &mut input)?;
@@ -84,7 +96,15 @@ pub fn run(options: &Options) -> Result<u8> {
         program = Program::open(&options.command, &store)?;
     }
     let plain = program.plain(&store);
-    print_profile(options, profile, collected.code, &store, &plain)?;
+    let energy = metered.as_ref().map(Energy::of);
+    let energy = energy.transpose()?;
+    print_profile(
+        options,
+        profile,
+        collected.code,
+        &store,
+        (&plain, energy.as_ref()),
+    )?;
     for note in &collected.notes {
         note!("{note}");
     }
@@ -107,7 +127,7 @@ fn show_kept(options: &Options) -> Result<u8> {
     let store = options.common.existing_store()?;
     let profile = state::profile(&store)?;
     let plain = plain_in(state::profiled_program(&profile), &store);
-    print_profile(options, &profile, profile.status(), &store, &plain)?;
+    print_profile(options, &profile, profile.status(), &store, (&plain, None))?;
     for note in Notes::of(&store)?.on_profile(&profile) {
         note!("{note}");
     }
@@ -119,13 +139,15 @@ fn print_profile(
     profile: &Profile,
     code: u8,
     store: &Store,
-    plain: &[Plain],
+    (plain, energy): (&[Plain], Option<&Energy>),
 ) -> Result<()> {
     if options.common.json {
-        print::json(&show::profile::json(profile, code, &store.profile(), plain))
+        let file = store.profile();
+        print::json(&show::profile::json(profile, code, &file, plain, energy))
     } else if options.csv {
         print::out(&show::profile::csv(profile))
     } else {
-        print::out(&show::profile::text(profile))
+        let energy = energy.map_or(String::new(), Energy::text);
+        print::out(&(show::profile::text(profile) + &energy))
     }
 }

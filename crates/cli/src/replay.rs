@@ -36,6 +36,7 @@ Examples:\n\
 \x20 cere replay solve@solver.c:41 --warmup cold --warm-to llc\n\
 \x20 cere replay solve@solver.c:41 --operand list
 \x20 cere replay solve@solver.c:41 --operand grid=cold,work=l2
+\x20 cere replay solve@solver.c:41 --energy
 \x20 cere replay some.codelet --keep kept")]
 pub struct Options {
     #[command(flatten)]
@@ -50,6 +51,9 @@ pub struct Options {
     operand: Vec<String>,
     #[command(flatten)]
     replaying: Replaying,
+    /// Also measure energy: joules of an invocation, watts and energy-delay product, by the counters of whole packages (RAPL)
+    #[arg(long)]
+    energy: bool,
     /// Keep objects, glue, link line and executable in this directory
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
@@ -168,6 +172,7 @@ impl Options {
         Ok(Settings {
             passes: self.passes.clone(),
             operands: self.operands()?,
+            energy: options::energy_rounds(self.energy)?,
             compare: !self.no_check,
             tolerance: Tolerance {
                 double: self.tolerance,

@@ -154,6 +154,7 @@ impl Options {
             tolerance: Default::default(),
             timeout: self.timeout.map(Duration::from_secs_f64),
             team: self.place.team(threads)?,
+            energy: None,
             beside: Some(0),
             sandbox: options::sandbox(self.no_sandbox),
         })

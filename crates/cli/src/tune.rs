@@ -5,9 +5,10 @@ use crate::show;
 use anyhow::{Context, Result, bail};
 use cere_format::machine::Machine;
 use cere_format::replay::Repetitions;
-use cere_measure::Settings;
+use cere_measure::{Goal, Settings};
 use cere_replay::{Team, Tolerance};
 use cere_system::console::{note, print};
+use cere_timing::energy::Counters;
 use cere_tune::Method;
 use cere_tune::tuning::budget::Budget;
 use cere_tune::tuning::{self, space};
@@ -30,6 +31,9 @@ a search first tries what follows from it: width of vectors, interleaving, unrol
 An interrupted search continues where it was. The best variants are measured again, in turns with the code as built,\n\
 and one is chosen only if it is faster with a chance of error of 5 % at most. `cere hybrid` links what was found.\n\
 \n\
+With --goal energy or edp each replay is followed by repetitions of at least 0.1 s whose energy is measured (`cere replay\n\
+--energy`); gains are of that. Winners are decided by the same rule.\n\
+\n\
 --on spreads the evaluations over machines: ssh:HOST,HOST (cere has to be in PATH there), slurm (array jobs; the store has\n\
 to be on a shared disk), hq (HyperQueue), or local, one chunk after the other. --batch evaluations are proposed at a\n\
 time, before their outcomes are known. Each chunk times the code as built on its own machine, and the best variants are\n\
@@ -41,6 +45,7 @@ Examples:\n\
 \x20 cere tune\n\
 \x20 cere tune 'solve@*' --space levels\n\
 \x20 cere tune --budget 30m --search random --target 1.10\n\
+\x20 cere tune --goal energy\n\
 \x20 cere tune --budget 2000 --on slurm --partition zen5 --batch 200")]
 pub struct Options {
     #[command(flatten)]
@@ -56,10 +61,13 @@ pub struct Options {
     /// Search method: groups or random
     #[arg(long, value_name = "METHOD", default_value = "groups")]
     search: Method,
+    /// What variants are to take less of: time; energy, by the counters of whole packages (RAPL); edp, energy times time
+    #[arg(long, value_name = "GOAL", default_value = "time")]
+    goal: Goal,
     /// Evaluations (400) or time (90s, 30m, 2h) for all regions together [default: 100 evaluations a region]
     #[arg(long, value_name = "BUDGET", allow_hyphen_values = true)]
     budget: Option<Budget>,
-    /// Stop at a region once it is this many times faster; the others get the rest of the budget
+    /// Stop at a region once it is this many times faster, or takes this many times less of another goal; the others get the rest of the budget
     #[arg(long, value_name = "X", value_parser = gain_wanted)]
     target: Option<f64>,
     /// Variants compiled at a time, ahead of those that are timed [default: number of processors]
@@ -116,6 +124,10 @@ pub fn run(options: &Options) -> Result<u8> {
         print::out(&space::text(name)?)?;
         return Ok(0);
     }
+    if options.goal != Goal::Time && !options.nodes.given() {
+        // With `--on` it is the other machines that have to show it.
+        Counters::find()?;
+    }
     let store = options.common.existing_store()?;
     let (place, worker) = (options.nodes.place()?, options.nodes.worker(true)?);
     if options.nodes.chunk().is_some() && !options.nodes.given() {
@@ -138,6 +150,7 @@ pub fn run(options: &Options) -> Result<u8> {
         jobs: options.jobs.map(usize::from),
         seed: options.seed,
         machine: machine.as_ref(),
+        goal: options.goal,
         change_values: options.change_values,
         threads: &options.threads,
         again: options.again,
@@ -146,14 +159,25 @@ pub fn run(options: &Options) -> Result<u8> {
         events: &cere_system::console::events(),
     })?;
     if options.common.json {
-        print::json(&show::tune::json(&outcome))?;
+        print::json(&show::tune::json(&outcome, options.goal))?;
     } else {
         print::out(&show::tune::text(&outcome))?;
     }
     let gains = |f: &tuning::Found| f.winner.is_some() || f.threads.is_some();
     match outcome.found.iter().any(gains) {
-        true => note!("`cere hybrid -o app.tuned -- PROGRAM ARGUMENTS` links it"),
-        false => note!("nothing is surely faster than the code as built"),
+        true if options.goal == Goal::Time => {
+            note!("`cere hybrid -o app.tuned -- PROGRAM ARGUMENTS` links it");
+        }
+        true => note!(
+            "`cere hybrid -o app.tuned -- PROGRAM ARGUMENTS` links it, and keeps what makes the program faster: it decides by time"
+        ),
+        false if options.goal == Goal::Time => {
+            note!("nothing is surely faster than the code as built");
+        }
+        false => note!(
+            "nothing surely takes less {} than the code as built",
+            options.goal.name()
+        ),
     }
     Ok(0)
 }
@@ -187,6 +211,7 @@ impl Options {
             },
             // A search compares variants: the fewer disturb it, the better.
             beside: self.timing.beside.or(Some(0)),
+            energy: self.goal.rounds(),
             ..self.timing.settings(Team::default())?
         })
     }

@@ -100,6 +100,9 @@ pub struct ReplayPlan {
     /// those of different sets in different ones.
     #[serde(default)]
     pub counters: Vec<CounterSet>,
+    /// Energy is measured as well, behind the timed repetitions.
+    #[serde(default)]
+    pub energy: Option<EnergyPlan>,
     /// The code reports where its stores are. The region then runs once, untimed. The words whose stores are kept; without any it is
     /// found out which words end wrong.
     #[serde(default)]
@@ -152,6 +155,59 @@ pub struct CounterSet {
     pub region: Vec<i32>,
     /// The same events, enabled while nothing runs in the region's place: what enabling and entering cost.
     pub nothing: Vec<i32>,
+}
+
+/// How a replay measures energy.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EnergyPlan {
+    /// The counters, which are added up.
+    pub counters: Vec<EnergyCounter>,
+    /// Rounds, each of which gives a value.
+    pub rounds: u32,
+    /// Seconds of the region in a round, at least.
+    pub seconds: f64,
+}
+
+/// A counter of energy that the executable inherits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EnergyCounter {
+    /// Its zone: `package-0`.
+    pub name: String,
+    /// The open file, which reads microjoules.
+    pub descriptor: i32,
+    /// Microjoules at which it begins again at 0.
+    pub range: u64,
+}
+
+/// What a round of invocations took, with the preparation of each.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct EnergyRound {
+    /// Invocations.
+    pub invocations: u32,
+    /// Joules.
+    pub joules: f64,
+    /// Seconds.
+    pub seconds: f64,
+    /// Of these, seconds inside the region.
+    pub inside: f64,
+    /// Joules and seconds of preparing the region and running nothing in its place; none: the round is the region alone.
+    pub preparing: Option<(f64, f64)>,
+}
+
+impl EnergyRound {
+    /// Joules of an invocation: what is outside the region takes the power of preparing.
+    pub fn joules_each(&self) -> f64 {
+        let outside = (self.seconds - self.inside).max(0.0);
+        let power = self
+            .preparing
+            .map_or(0.0, |(joules, seconds)| joules / seconds.max(1e-9));
+        (self.joules - power * outside) / f64::from(self.invocations.max(1))
+    }
+
+    /// Seconds of an invocation.
+    pub fn seconds_each(&self) -> f64 {
+        self.inside / f64::from(self.invocations.max(1))
+    }
 }
 
 /// State of the caches before a timed repetition (CERE thesis, 3.5.3).
@@ -356,6 +412,9 @@ pub struct ReplayOutcome {
     /// Invocations that each set of [`ReplayPlan::counters`] measured.
     #[serde(default)]
     pub measured: u32,
+    /// What [`ReplayPlan::energy`] asks for.
+    #[serde(default)]
+    pub energy: Vec<EnergyRound>,
     /// Bytes that were put into the state of each of [`ReplayPlan::operands`].
     #[serde(default)]
     pub placed: Vec<u64>,

@@ -3,6 +3,7 @@
 use cere_capture::classes::kept_invocations;
 use cere_cluster::Timed;
 use cere_format::profile::{Profile, RegionKey, RegionProfile};
+use cere_replay::Replay;
 
 /// The minimum of `values`; `None` if there are none.
 pub fn minimum(values: impl Iterator<Item = f64>) -> Option<f64> {
@@ -30,4 +31,26 @@ pub fn region_seconds(runs: &[Profile], key: &RegionKey) -> Option<f64> {
         minimum(found.iter().filter_map(cycles)).unwrap_or(0.0)
     };
     Some(kept_invocations(first).map(invocation).sum())
+}
+
+/// Quantile of a codelet's repetitions that counts. It is low because other users of a machine only ever lengthen
+/// repetitions, and not 0 because the single fastest may be luck.
+const FAST: f64 = 0.2;
+
+/// Cycles of a replay's clock in seconds.
+pub fn cycles_to_seconds(replay: &Replay, cycles: f64) -> f64 {
+    match replay.cycles_median {
+        0 => 0.0,
+        median => cycles * replay.seconds_median / median as f64,
+    }
+}
+
+/// The time of a replay in seconds that a fifth of its repetitions are below: other users of a machine only ever lengthen one. 0 if
+/// it is below the resolution of the clock.
+pub fn fast_seconds(replay: &Replay) -> f64 {
+    let mut cycles = replay.cycles.clone();
+    cycles.sort_unstable();
+    let place = (FAST * cycles.len() as f64) as usize;
+    let found = cycles.get(place).copied().unwrap_or(0);
+    cycles_to_seconds(replay, found as f64)
 }

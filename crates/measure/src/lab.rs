@@ -1,19 +1,16 @@
 //! Builds and times variants of a region's codelets.
 
 use super::target::{Member, Target};
-use crate::Replays;
+use crate::fast::cycles_to_seconds;
 use crate::replays::record;
+use crate::{Goal, Replays};
 use anyhow::Result;
 use cere_format::replay::{Preparation, Repetitions, Verdict};
 use cere_format::store::Store;
-use cere_replay::{Built, Objects, Options, Replay, ReplayError, Settings, Team};
+use cere_replay::{Built, Objects, Options, ReplayError, Settings, Team};
 use cere_store::results;
 use cere_toolchain::Variant;
 use std::time::{Duration, Instant};
-
-/// Quantile of a codelet's repetitions that counts. It is low because other users of a machine only ever lengthen
-/// repetitions, and not 0 because the single fastest may be luck.
-const FAST: f64 = 0.2;
 
 /// Builds and times variants of regions: [`Lab`] by replays, tests by a model.
 pub trait Measure: Sync {
@@ -45,7 +42,7 @@ pub trait Measure: Sync {
         team: Option<&Team>,
     ) -> Result<Timed, String> {
         let timed = self.time_while(target, variant, builds, (judged, team), &|_| true)?;
-        target.check_timed_weight(&timed.seconds)?;
+        target.check_timed_weight(&timed.costs)?;
         Ok(timed)
     }
 
@@ -68,6 +65,8 @@ pub struct Lab<'a> {
     pub settings: Settings,
     /// Whether variants may round differently, within the tolerance.
     pub rounds: bool,
+    /// What they are compared by; `settings` have what it needs measured.
+    pub goal: Goal,
 }
 
 /// Builds of all codelets of a region.
@@ -83,8 +82,9 @@ pub struct Builds {
 /// Times of all codelets of a region.
 #[derive(Debug, Clone)]
 pub struct Timed {
-    /// Seconds of each member, or of the first ones alone if those were too slow; 0 for a member too short to be timed.
-    pub seconds: Vec<f64>,
+    /// Seconds of each member, or joules, or joules times seconds ([`Goal::cost`]); of the first ones alone if those were too slow. 0
+    /// for a member too short to be measured.
+    pub costs: Vec<f64>,
     /// Seconds that the replays took, with start and restoring.
     pub wall: f64,
     /// Of those, seconds in timed repetitions.
@@ -186,7 +186,7 @@ impl Measure for Lab<'_> {
         let settings = self.settings(target, variant, team);
         let options = self.options(&settings)?;
         let mut timed = Timed {
-            seconds: Vec::new(),
+            costs: Vec::new(),
             wall: 0.0,
             timed: 0.0,
             preparation: Preparation::default(),
@@ -225,30 +225,14 @@ impl Measure for Lab<'_> {
             }
             timed.preparation.restoring += replay.preparation.restoring;
             timed.preparation.warming += replay.preparation.warming;
+            timed.timed += replay.energy.as_ref().map_or(0.0, |energy| energy.took);
             timed.timed += cycles_to_seconds(&replay, replay.cycles.iter().sum::<u64>() as f64);
-            timed.seconds.push(fast_seconds(&replay));
-            if !goes_on(&timed.seconds) {
+            timed.costs.push(self.goal.cost(&replay));
+            if !goes_on(&timed.costs) {
                 break;
             }
         }
         timed.wall = start.elapsed().as_secs_f64();
         Ok(timed)
     }
-}
-
-fn cycles_to_seconds(replay: &Replay, cycles: f64) -> f64 {
-    match replay.cycles_median {
-        0 => 0.0,
-        median => cycles * replay.seconds_median / median as f64,
-    }
-}
-
-/// The time of a replay in seconds that a fifth of its repetitions are below: other users of a machine only ever lengthen one. 0 if
-/// it is below the resolution of the clock.
-pub fn fast_seconds(replay: &Replay) -> f64 {
-    let mut cycles = replay.cycles.clone();
-    cycles.sort_unstable();
-    let place = (FAST * cycles.len() as f64) as usize;
-    let found = cycles.get(place).copied().unwrap_or(0);
-    cycles_to_seconds(replay, found as f64)
 }

@@ -109,6 +109,7 @@ impl Bench for Timing<'_, '_> {
             trace: &[],
             only: Some(self.regions),
             environment: &[],
+            energy: None,
             events: self.linked.events,
         };
         let found = profile::collect(&run, feed.stdin.take())?.profile;

@@ -44,12 +44,14 @@ pub fn record(
     let measured = match outcome {
         Ok(replay) => results::Measured {
             times: times(replay),
+            energy: replay.energy.as_ref().map(energy),
             verdict: replay.verdict,
             reason: replay.reason.clone(),
             same_code: replay.same_code.known(),
         },
         Err(error) => results::Measured {
             times: None,
+            energy: None,
             verdict: Verdict::Unchecked,
             reason: error.to_string(),
             same_code: None,
@@ -73,6 +75,15 @@ fn times(replay: &Replay) -> Option<Times> {
         disturbed: replay.disturbed,
         batch: replay.batch,
     })
+}
+
+fn energy(energy: &cere_replay::Energy) -> results::Energy {
+    let known = energy.confidence >= CONFIDENCE;
+    results::Energy {
+        joules: energy.joules,
+        interval: known.then_some((energy.low, energy.high)),
+        seconds: energy.seconds,
+    }
 }
 
 /// [`QUANTILES`] of a replay's repetitions, in seconds.
@@ -191,18 +202,38 @@ impl<'a> Replays<'a> {
     /// The records of earlier replays of the codelet in `file` with `settings` on this machine that count: see
     /// [`results::counting`]. None if one of them failed.
     pub fn known_records(&self, settings: &Settings, file: &Path) -> Result<Vec<Record>> {
-        let Some(database) = Database::existing(self.store)? else {
-            return Ok(Vec::new());
-        };
-        let machine = results::this_machine();
-        let setting = setting(settings, &read_manifest(file)?);
-        let found = database.of(&self.cache.hash(file)?, &setting, &machine.id)?;
+        let found = self.records(settings, file)?;
         let counting = results::counting(&found.iter().collect::<Vec<_>>());
         let usable = |r: &&Record| r.times.is_some() && r.verdict != Verdict::Unchecked;
         Ok(match counting.iter().all(usable) {
             true => counting.into_iter().cloned().collect(),
             false => Vec::new(),
         })
+    }
+
+    /// The energy that the newest replay with `settings` on this machine measured of the codelet in `file`, if one did and its result
+    /// was right: one of enough rounds for an interval, if there is one.
+    pub fn known_energy(
+        &self,
+        settings: &Settings,
+        file: &Path,
+    ) -> Result<Option<results::Energy>> {
+        let right = |r: &&Record| !matches!(r.verdict, Verdict::Unchecked | Verdict::Different);
+        let records = self.records(settings, file)?;
+        let newest = records.iter().rev().filter(right);
+        let all: Vec<results::Energy> = newest.filter_map(|record| record.energy).collect();
+        let known = all.iter().find(|energy| energy.interval.is_some());
+        Ok(known.or(all.first()).copied())
+    }
+
+    /// All records of replays of the codelet in `file` with `settings` on this machine, the oldest first.
+    fn records(&self, settings: &Settings, file: &Path) -> Result<Vec<Record>> {
+        let Some(database) = Database::existing(self.store)? else {
+            return Ok(Vec::new());
+        };
+        let machine = results::this_machine();
+        let setting = setting(settings, &read_manifest(file)?);
+        database.of(&self.cache.hash(file)?, &setting, &machine.id)
     }
 
     /// Unpacks the package in `file`: directory, manifest and SHA-256. Fails if it is for another kind of machine.

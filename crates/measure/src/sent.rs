@@ -26,6 +26,9 @@ pub struct SentSettings {
     /// Copies beside a replay; none: as its capture says.
     #[serde(default)]
     pub beside: Option<u32>,
+    /// Rounds in which energy is measured; none: it is not.
+    #[serde(default)]
+    pub energy: Option<u32>,
     /// Whether replays and compilers run in the sandbox.
     pub sandbox: bool,
 }
@@ -40,6 +43,7 @@ impl From<&Settings> for SentSettings {
             tolerance: (settings.tolerance.double, settings.tolerance.single),
             timeout: settings.timeout.map(|time| time.as_secs_f64()),
             beside: settings.beside,
+            energy: settings.energy,
             sandbox: settings.sandbox.is_on(),
         }
     }
@@ -63,6 +67,7 @@ impl From<&SentSettings> for Settings {
                 .map(|time| Duration::try_from_secs_f64(time).unwrap_or(Duration::MAX)),
             team: Team::default(),
             beside: sent.beside,
+            energy: sent.energy,
             sandbox: match sent.sandbox {
                 true => Sandbox::new(),
                 false => Sandbox::none(),

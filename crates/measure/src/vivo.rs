@@ -147,6 +147,7 @@ impl<'a> InVivo<'a> {
             trace: &self.invocations,
             only: Some(only),
             environment,
+            energy: None,
             events: &self.events,
         }
     }

@@ -6,7 +6,7 @@ use super::ratios::{Found, Reason, by_shares, ratios};
 use anyhow::{Context, Result, bail};
 use cere_format::profile::{Profile, RegionKey};
 use cere_format::store::Store;
-use cere_measure::{Build, Lab, Replays, Shares, Target, Trial, decide};
+use cere_measure::{Build, Goal, Lab, Replays, Shares, Target, Trial, decide};
 use cere_package::{lacks, machine};
 use cere_store::build::image::Program;
 use cere_store::current::{self, codelets};
@@ -188,6 +188,7 @@ pub fn predict(request: &Request, sets: &Sets) -> Result<Flags> {
         .rounds
         .unwrap_or_else(|| decide::rounds(profile.seconds).min(5));
     let lab = Lab {
+        goal: Goal::Time,
         store,
         replays: &replays,
         settings: request.replays.clone(),

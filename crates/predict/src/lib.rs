@@ -5,10 +5,12 @@
 //! | [`model`], [`rounds`], [`show`] | other numbers of threads |
 //! | [`ranks`] | the same where several processes run |
 //! | [`flags`], [`ratios`] | other flags for the whole program |
+//! | [`energy`] | the energy of the run as built |
 //! | [`machines`] | other machines |
 //! | [`subset`] | few codelets that stand for many programs |
 //! | [`outcome`] | what each of them says of a time |
 
+pub mod energy;
 pub mod flags;
 pub mod machines;
 pub mod model;

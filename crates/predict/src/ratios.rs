@@ -256,13 +256,13 @@ impl Bench for &Region<'_> {
             .lab
             .time_while(self.target, variant, builds, how, &|_| true);
         Ok(timed.and_then(|timed| {
-            if let Err(why) = self.target.check_timed_weight(&timed.seconds) {
+            if let Err(why) = self.target.check_timed_weight(&timed.costs) {
                 if subject == 0 {
                     return Err(why);
                 }
                 self.short.borrow_mut().insert(subject, why);
             }
-            Ok(timed.seconds)
+            Ok(timed.costs)
         }))
     }
 }

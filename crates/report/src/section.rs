@@ -11,6 +11,7 @@ use cere_count::listing::Listing;
 use cere_format::profile::RegionProfile;
 use cere_measure::matching::Row as Matched;
 use cere_store::results::Record;
+use cere_system::console::print;
 
 /// Maximum number of listed records.
 const RECORDS: usize = 200;
@@ -45,6 +46,8 @@ pub struct Replay {
     pub in_vitro: Cell,
     /// Confidence interval of that.
     pub interval: String,
+    /// Joules and watts of an invocation.
+    pub energy: Cell,
     pub error: ErrorCell,
     /// Repetitions that count.
     pub samples: Cell,
@@ -125,6 +128,8 @@ pub struct Section {
     pub captured: Vec<Captured>,
     /// Replays, the newest first.
     pub replays: Vec<Replay>,
+    /// Whether one of them measured energy.
+    pub energy: bool,
     /// Number of older ones that are not listed.
     pub more_replays: usize,
     pub source: Excerpt,
@@ -199,6 +204,7 @@ pub fn section(data: &Data, region: &RegionProfile, id: String, row: Option<&Mat
         classes,
         captured: codelets.iter().map(|c| captured(c)).collect(),
         replays: records.iter().take(RECORDS).map(replay).collect(),
+        energy: records.iter().any(|record| record.energy.is_some()),
         more_replays: records.len().saturating_sub(RECORDS),
         code: listing.map(Shown::of),
         source: source::excerpt(data.places.iter().find(|p| p.key == region.key)),
@@ -276,6 +282,10 @@ fn replay(data: &Data, record: &Record) -> Replay {
             .map_or(String::new(), |(low, high)| {
                 format!("{} – {}", time(low), time(high))
             }),
+        energy: Cell::known(record.energy.map(|e| e.joules), |joules| {
+            let seconds = record.energy.map_or(0.0, |e| e.seconds);
+            format!("{}, {:.1} W", print::joules(joules), joules / seconds)
+        }),
         error: ErrorCell::new(record.ratio().map(|r| r - 1.0), data.max_error),
         samples: Cell::known(times.map(|t| t.samples as f64), |n| count(n as u64)),
         verdict: match times {

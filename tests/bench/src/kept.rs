@@ -28,6 +28,7 @@ fn settings(flags: &[&str]) -> Settings {
         tolerance: Tolerance::default(),
         timeout: Some(Duration::from_secs(600)),
         team: Default::default(),
+        energy: None,
         beside: Some(0),
         sandbox: Sandbox::new(),
     }

@@ -16,7 +16,7 @@ pub use nodes::Nodes;
 pub use numbers::{number, percent, seconds, share, tolerance};
 pub use replaying::{Counting, Flags, Replaying, pipeline};
 pub use team::Placement;
-pub use timing::{Timing, sandbox};
+pub use timing::{Timing, energy_rounds, sandbox};
 
 use anyhow::{Context, Result, bail};
 use cere_system::console::print::{Verbosity, set_verbosity, verbosity};

@@ -70,6 +70,14 @@ pub fn sandbox(unwanted: bool) -> Sandbox {
     sandbox
 }
 
+/// Rounds in which replays measure energy, if it is `wanted`: then this machine has to show it.
+pub fn energy_rounds(wanted: bool) -> Result<Option<u32>> {
+    if wanted {
+        cere_timing::energy::Counters::find()?;
+    }
+    Ok(wanted.then_some(cere_replay::ROUNDS))
+}
+
 impl Timing {
     /// How often to repeat.
     pub fn repetitions(&self) -> Repetitions {
@@ -103,6 +111,7 @@ impl Timing {
             timeout: self.timeout.map(Duration::from_secs_f64),
             team,
             beside: self.beside,
+            energy: None,
             sandbox: self.sandbox(),
         })
     }

@@ -1,5 +1,7 @@
 //! A profile as text, CSV and JSON.
 
+use anyhow::Result;
+use cere_capture::energy::{Metered, RunEnergy};
 use cere_format::profile::{OverThreads, Profile};
 use cere_store::build::plain::Plain;
 use cere_system::console::{print, short};
@@ -195,6 +197,67 @@ fn children(profile: &Profile, names: &[String], parent: usize, depth: usize, te
     }
 }
 
+/// What whole runs took.
+pub struct Energy {
+    runs: Vec<RunEnergy>,
+    counters: String,
+}
+
+impl Energy {
+    /// Of the runs that were measured.
+    pub fn of(metered: &Metered) -> Result<Self> {
+        Ok(Self {
+            runs: metered.runs()?,
+            counters: metered.names(),
+        })
+    }
+
+    fn median(&self, of: impl Fn(&RunEnergy) -> f64) -> f64 {
+        let all: Vec<f64> = self.runs.iter().map(of).collect();
+        cere_timing::stats::median(&all).unwrap_or(0.0)
+    }
+
+    fn watts(&self) -> f64 {
+        self.median(|run| run.joules / run.seconds)
+    }
+
+    fn joule_seconds(&self) -> f64 {
+        self.median(|run| run.joules * run.seconds)
+    }
+
+    /// A line; the probes of the profile are in it.
+    pub fn text(&self) -> String {
+        let joules =
+            |of: fn(f64, f64) -> f64, from| self.runs.iter().map(|r| r.joules).fold(from, of);
+        let range = match self.runs.len() {
+            1 => String::new(),
+            runs => format!(
+                " ({} to {}, {runs} runs)",
+                print::joules(joules(f64::min, f64::INFINITY)),
+                print::joules(joules(f64::max, 0.0))
+            ),
+        };
+        format!(
+            "energy of a run {}{range}, {:.1} W, energy-delay {:.4e} J*s; {} with all that ran there\n",
+            print::joules(self.median(|run| run.joules)),
+            self.watts(),
+            self.joule_seconds(),
+            self.counters
+        )
+    }
+
+    fn json(&self) -> serde_json::Value {
+        let run = |r: &RunEnergy| serde_json::json!({"joules": r.joules, "seconds": r.seconds});
+        serde_json::json!({
+            "joules": self.median(|run| run.joules),
+            "watts": self.watts(),
+            "joule_seconds": self.joule_seconds(),
+            "runs": self.runs.iter().map(run).collect::<Vec<_>>(),
+            "counters": self.counters,
+        })
+    }
+}
+
 /// The first thread's regions as CSV with a heading, times in seconds.
 pub fn csv(profile: &Profile) -> String {
     let heading = [
@@ -227,7 +290,13 @@ pub fn csv(profile: &Profile) -> String {
 }
 
 /// The profile for scripts; the traces stay in `file`.
-pub fn json(profile: &Profile, code: u8, file: &Path, plain: &[Plain]) -> serde_json::Value {
+pub fn json(
+    profile: &Profile,
+    code: u8,
+    file: &Path,
+    plain: &[Plain],
+    energy: Option<&Energy>,
+) -> serde_json::Value {
     let regions: Vec<_> = profile
         .regions
         .iter()
@@ -301,5 +370,5 @@ pub fn json(profile: &Profile, code: u8, file: &Path, plain: &[Plain]) -> serde_
         "command": profile.command, "tsc_hz": profile.tsc_hz,
         "probe_cycles": {"inside": profile.probe_inside, "outside": profile.probe_outside},
         "rank": profile.process.rank, "ranks": ranks, "over_ranks": over,
-        "regions": regions, "tree": tree, "file": file, "without_units": plain})
+        "regions": regions, "tree": tree, "file": file, "energy": energy.map(Energy::json), "without_units": plain})
 }

@@ -2,8 +2,8 @@
 
 use cere_format::package::CapturedFunction;
 use cere_format::replay::{CacheLevel, SetAside, Verdict, Warmup};
-use cere_replay::Replay;
 use cere_replay::operand::Known;
+use cere_replay::{Energy, Replay};
 use cere_system::console::print;
 use std::collections::BTreeMap;
 
@@ -67,6 +67,26 @@ fn time(replay: &Replay) -> String {
     )
 }
 
+/// `median 1.234 J (98 % between 1.230 J and 1.241 J, 7 rounds), 45.2 W, energy-delay 3.3740e-2 J*s; package-0 with all that runs there`.
+fn energy(energy: &Energy) -> String {
+    let interval = match energy.rounds.len() {
+        0 | 1 => String::new(),
+        rounds => format!(
+            " ({:.0} % between {} and {}, {rounds} rounds)",
+            energy.confidence * 100.0,
+            print::joules(energy.low),
+            print::joules(energy.high)
+        ),
+    };
+    format!(
+        "median {}{interval}, {:.1} W, energy-delay {:.4e} J*s; {} with all that runs there",
+        print::joules(energy.joules),
+        energy.watts(),
+        energy.joule_seconds(),
+        energy.counters
+    )
+}
+
 /// The replay as lines of text.
 pub fn text(replay: &Replay) -> String {
     let mut text = format!("{}\n", replay.codelet);
@@ -76,6 +96,9 @@ pub fn text(replay: &Replay) -> String {
         replay.reason
     ));
     text.push_str(&format!("  time     {}\n", time(replay)));
+    if let Some(energy) = &replay.energy {
+        text.push_str(&format!("  energy   {}\n", self::energy(energy)));
+    }
     let reach = replay.survival_ns.map_or_else(String::new, |time| {
         let time = print::time(time as f64 * 1e-9);
         format!(", as far as others on this machine leave it in the caches ({time})")
@@ -163,6 +186,15 @@ pub fn json(replay: &Replay, flags: &str) -> serde_json::Value {
         "disturbed": replay.disturbed,
         "warmup": replay.warmup,
         "survival_seconds": replay.survival_ns.map(|time| time as f64 * 1e-9),
+        "energy": replay.energy.as_ref().map(|energy| serde_json::json!({
+            "joules": {"median": energy.joules, "low": energy.low, "high": energy.high},
+            "confidence": energy.confidence,
+            "seconds": energy.seconds,
+            "watts": energy.watts(),
+            "joule_seconds": energy.joule_seconds(),
+            "rounds": energy.rounds,
+            "counters": energy.counters,
+        })),
         "operands": replay.operands,
         "batch": replay.batch,
         "notes": replay.notes,

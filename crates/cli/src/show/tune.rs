@@ -1,5 +1,6 @@
 //! The result of a search as text and JSON.
 
+use cere_measure::Goal;
 use cere_system::console::print;
 use cere_tune::Suspect;
 use cere_tune::tuning::{Advice, Common, Effect, Found, Outcome, SourceLine, Spent, Winner};
@@ -178,11 +179,12 @@ fn effects(found: &Found, left_out: &str) -> String {
 }
 
 /// The result for scripts.
-pub fn json(outcome: &Outcome) -> Value {
+pub fn json(outcome: &Outcome, goal: Goal) -> Value {
     let found = &outcome.found;
     let suspect = |s: &Suspect| json!({"flags": shell_words::join(&s.choice), "failed": s.failed, "tried": s.tried});
     let (evaluations, earlier) = evaluations(found);
     json!({
+        "goal": goal.name(),
         "evaluations": evaluations + earlier,
         "earlier_evaluations": earlier,
         "seconds": outcome.seconds,

@@ -11,6 +11,7 @@ mod common;
 mod compare;
 mod container;
 mod doctor;
+mod energy;
 mod export;
 mod functions;
 mod guard;

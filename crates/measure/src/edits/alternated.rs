@@ -1,7 +1,7 @@
 //! The codelets of a region in several variants, timed in turns.
 
 use super::tried::{Tried, explained};
-use crate::lab::fast_seconds;
+use crate::fast::fast_seconds;
 use crate::sides::{Part, Side};
 use crate::{Bench, Effort, Member, Replays, Target, Turns};
 use anyhow::{Context, Result};

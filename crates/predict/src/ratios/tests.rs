@@ -58,7 +58,7 @@ impl Measure for Model {
         let ratio = (self.truth)(&target.name, variant).ok_or("another result")?;
         let factor = self.machine.lock().unwrap().factor();
         Ok(Timed {
-            seconds: vec![ratio * factor],
+            costs: vec![ratio * factor],
             wall: 0.0,
             timed: 0.0,
             preparation: Default::default(),

@@ -88,6 +88,7 @@ fn predict(model: &mut Model, threads: &[u32], measure: bool, sequential: bool) 
             tolerance: Default::default(),
             timeout: None,
             team: Team::default(),
+            energy: None,
             beside: None,
             sandbox: Default::default(),
         },

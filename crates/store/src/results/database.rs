@@ -15,11 +15,12 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What brings a file from each version to the next; the version is SQLite's `user_version`.
-const STEPS: [&str; 4] = [
+const STEPS: [&str; 5] = [
     include_str!("version1.sql"),
     include_str!("version2.sql"),
     include_str!("version3.sql"),
     include_str!("version4.sql"),
+    include_str!("version5.sql"),
 ];
 
 /// The records of a store.

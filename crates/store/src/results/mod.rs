@@ -9,7 +9,9 @@ mod tests;
 
 pub use database::Database;
 pub use machine::{Machine, this as this_machine};
-pub use record::{Measured, QUANTILES, Record, Setting, Times, counting, tool, warmup_name};
+pub use record::{
+    Energy, Measured, QUANTILES, Record, Setting, Times, counting, tool, warmup_name,
+};
 
 use anyhow::Result;
 use cere_format::store::Store;

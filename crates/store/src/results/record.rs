@@ -56,10 +56,23 @@ pub struct Times {
     pub batch: u32,
 }
 
+/// What an invocation took of energy.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Energy {
+    /// Median joules.
+    pub joules: f64,
+    /// Confidence interval of the median in joules, at [`cere_format::replay::CONFIDENCE`], if it is known.
+    pub interval: Option<(f64, f64)>,
+    /// Seconds of an invocation while its energy was measured.
+    pub seconds: f64,
+}
+
 /// What is known of a replay that ended.
 pub struct Measured {
     /// See [`Record::times`].
     pub times: Option<Times>,
+    /// See [`Record::energy`].
+    pub energy: Option<Energy>,
     /// See [`Record::verdict`].
     pub verdict: Verdict,
     /// See [`Record::reason`].
@@ -93,6 +106,8 @@ pub struct Record {
     pub tool: String,
     /// The times; none if the replay failed, and `reason` says how.
     pub times: Option<Times>,
+    /// The energy, if it was measured.
+    pub energy: Option<Energy>,
     /// The invocation's time in the application, if it is known.
     pub in_vivo_seconds: Option<f64>,
     /// Verdict on the result.
@@ -127,7 +142,7 @@ pub fn counting<'a>(records: &[&'a Record]) -> Vec<&'a Record> {
 pub const QUANTILES: usize = 21;
 
 /// Columns of the table, in order.
-pub const COLUMNS: [&str; 36] = [
+pub const COLUMNS: [&str; 40] = [
     "at",
     "codelet",
     "region",
@@ -164,6 +179,10 @@ pub const COLUMNS: [&str; 36] = [
     "threads",
     "placement",
     "operands",
+    "joules",
+    "joules_low",
+    "joules_high",
+    "joules_seconds",
 ];
 
 const WARMUPS: [(&str, Warmup); 5] = [
@@ -202,6 +221,7 @@ impl Record {
             machine: super::machine::this(),
             tool: tool(),
             times: measured.times,
+            energy: measured.energy,
             in_vivo_seconds: manifest.in_vivo.map(|t| t.seconds),
             verdict: measured.verdict,
             reason: measured.reason,
@@ -221,6 +241,12 @@ impl Record {
         let text = |text: &str| Value::Text(text.to_owned());
         let whole = |number: u64| Value::Integer(i64::try_from(number).unwrap_or(i64::MAX));
         let times = self.times.as_ref();
+        let energy = |f: &dyn Fn(&Energy) -> Option<f64>| {
+            self.energy
+                .as_ref()
+                .and_then(f)
+                .map_or(Value::Null, Value::Real)
+        };
         let count = |f: &dyn Fn(&Times) -> u64| times.map_or(Value::Null, |t| whole(f(t)));
         let real =
             |f: &dyn Fn(&Times) -> Option<f64>| times.and_then(f).map_or(Value::Null, Value::Real);
@@ -269,6 +295,10 @@ impl Record {
                 .map_or(Value::Null, |n| whole(n.into())),
             text(&self.setting.placement),
             text(&self.setting.operands),
+            energy(&|e| Some(e.joules)),
+            energy(&|e| e.interval.map(|i| i.0)),
+            energy(&|e| e.interval.map(|i| i.1)),
+            energy(&|e| Some(e.seconds)),
         ]
     }
 
@@ -310,6 +340,15 @@ impl Record {
             }),
             None => None,
         };
+        let (low, high): (Option<f64>, Option<f64>) =
+            (row.get("joules_low")?, row.get("joules_high")?);
+        let joules: Option<f64> = row.get("joules")?;
+        let seconds = real("joules_seconds")?;
+        let energy = joules.map(|joules| Energy {
+            joules,
+            interval: low.zip(high),
+            seconds,
+        });
         Ok(Self {
             when: row.get("at")?,
             codelet: row.get("codelet")?,
@@ -337,6 +376,7 @@ impl Record {
             },
             tool: row.get("tool")?,
             times,
+            energy,
             in_vivo_seconds: row.get("in_vivo_seconds")?,
             verdict: named(
                 &Verdict::ALL.map(|v| (v.name(), v)),

@@ -40,6 +40,11 @@ fn record(codelet: &str, flags: &[&str], warmup: Warmup) -> Record {
             disturbed: true,
             batch: 8,
         }),
+        energy: Some(Energy {
+            joules: 5e-6,
+            interval: Some((4e-6, 6e-6)),
+            seconds: 1.2e-7,
+        }),
         in_vivo_seconds: Some(1.1e-7),
         verdict: Verdict::Tolerance,
         reason: "2 words, \"near\"\nenough".to_owned(),
@@ -66,6 +71,7 @@ fn a_record_comes_back_as_it_was() {
     whole.session = Some("a".to_owned());
     let mut failed = record("g@a.c:2:1", &[], Warmup::Partial(CacheLevel::Llc));
     (failed.times, failed.in_vivo_seconds, failed.same_code) = (None, None, None);
+    failed.energy = None;
     keep(&store, &[whole.clone(), failed.clone()]).unwrap();
     let mut read = Database::existing(&store).unwrap().unwrap().all().unwrap();
     for (read, written) in read.iter_mut().zip([whole, failed]) {

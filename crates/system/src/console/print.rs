@@ -216,6 +216,16 @@ pub fn times(reduction: f64) -> String {
     }
 }
 
+/// Joules with four digits and a unit: `1.234 mJ`.
+pub fn joules(joules: f64) -> String {
+    match joules.abs() {
+        big if big >= 1e3 => format!("{:.3} kJ", joules * 1e-3),
+        big if big >= 1.0 => format!("{joules:.3} J"),
+        big if big >= 1e-3 => format!("{:.3} mJ", joules * 1e3),
+        _ => format!("{:.3} uJ", joules * 1e6),
+    }
+}
+
 /// A whole number: `1,234,567`.
 pub fn number(n: u64) -> String {
     let digits = n.to_string();

@@ -67,7 +67,7 @@ impl Bench for Arms<'_, '_> {
             .time(self.target, &arm.variant, arm.builds, judged, team);
         Ok(timed.map(|timed| {
             self.wall = self.wall.max(timed.wall);
-            timed.seconds
+            timed.costs
         }))
     }
 }

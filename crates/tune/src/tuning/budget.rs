@@ -1,5 +1,6 @@
 //! The budget of a search.
 
+use cere_measure::Goal;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
@@ -71,6 +72,8 @@ const EXPLAINING: f64 = 0.1;
 
 /// Time for measuring the best variants of a region again, where the budget is one of evaluations, at least.
 const AGAIN: Duration = Duration::from_secs(8);
+/// The same where each of its replays measures energy, which takes 0.2 s more.
+const AGAIN_BY_ENERGY: Duration = Duration::from_secs(32);
 
 /// The remaining budget.
 #[derive(Debug)]
@@ -78,6 +81,8 @@ pub struct Left {
     budget: Budget,
     start: Instant,
     proposed: u64,
+    /// [`AGAIN`], or [`AGAIN_BY_ENERGY`].
+    least: Duration,
     /// How long searching took, once it has ended.
     searched: OnceLock<Duration>,
 }
@@ -89,19 +94,28 @@ impl Left {
             budget,
             start,
             proposed: before,
+            least: AGAIN,
             searched: OnceLock::new(),
         }
     }
 
+    /// The same for evaluations by this goal.
+    pub fn by(mut self, goal: Goal) -> Self {
+        if goal != Goal::Time {
+            self.least = AGAIN_BY_ENERGY;
+        }
+        self
+    }
+
     /// Time for measuring the best variants of a region again, which has this part of what is left for all of them. A budget of
-    /// evaluations gives it as long as searching took, but [`AGAIN`] for each region.
+    /// evaluations gives it as long as searching took, but 8 s for each region, or 32 s by energy.
     pub fn again(&self, part: f64) -> Duration {
         match self.budget {
             Budget::Evaluations(_) => {
                 let spent = self.start.elapsed();
                 let searched = *self.searched.get_or_init(|| spent);
                 let left = (2 * searched).saturating_sub(spent);
-                left.mul_f64(part).max(AGAIN)
+                left.mul_f64(part).max(self.least)
             }
             Budget::Time(most) => {
                 let end = most.mul_f64(1.0 - EXPLAINING);
@@ -158,6 +172,8 @@ mod tests {
         let again = left.again(0.5).as_secs_f64();
         assert!((30.0..31.0).contains(&again), "{again}");
         assert_eq!(left.again(0.01), AGAIN);
+        left = left.by(Goal::Edp);
+        assert_eq!(left.again(0.01), AGAIN_BY_ENERGY);
         // What one region took the others no longer have.
         left.start -= Duration::from_secs(30);
         let again = left.again(1.0).as_secs_f64();

@@ -53,7 +53,7 @@ impl<'a> Evaluator<'a> {
         Ok(Self {
             target,
             default,
-            baseline: Baseline::of(timed.seconds),
+            baseline: Baseline::of(timed.costs),
             spent,
         })
     }
@@ -87,7 +87,7 @@ impl<'a> Evaluator<'a> {
             lab.time_while(self.target, variant, &builds, (false, None), &hopes)
         });
         let timed = timed.and_then(|timed| {
-            self.target.check_timed_weight(&timed.seconds)?;
+            self.target.check_timed_weight(&timed.costs)?;
             Ok(timed)
         });
         Ok(match timed {
@@ -95,7 +95,7 @@ impl<'a> Evaluator<'a> {
             Ok(timed) => {
                 self.spent.add_replays(&timed);
                 Told {
-                    ratio: Some(self.target.ratio(&as_built, &timed.seconds)),
+                    ratio: Some(self.target.ratio(&as_built, &timed.costs)),
                     reason: None,
                     code: Some(builds.code),
                     same: false,
@@ -175,7 +175,7 @@ impl<'a> Evaluator<'a> {
         });
         let timed = timed.map_err(|why| anyhow!("{} as built: {why}", self.target.name))?;
         self.spent.add_replays(&timed);
-        self.baseline.add(timed.seconds);
+        self.baseline.add(timed.costs);
         Ok(())
     }
 }

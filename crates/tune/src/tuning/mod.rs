@@ -36,7 +36,7 @@ use cere_capture::whole::over_all_threads;
 use cere_format::profile::Profile;
 use cere_format::replay::Repetitions;
 use cere_format::store::Store;
-use cere_measure::{Lab, Replays, Shares, Target};
+use cere_measure::{Goal, Lab, Replays, Shares, Target};
 use cere_store::current::{self, Codelet, codelets};
 use cere_store::missing;
 use cere_store::names::{Named, named, select};
@@ -102,6 +102,7 @@ pub fn tune(request: &Request) -> Result<Outcome> {
         replays: &replays,
         settings: request.replays.clone(),
         rounds: request.change_values,
+        goal: request.goal,
     };
     let crew = request.spread.map(|spread| {
         let paths: Vec<PathBuf> = targets.iter().map(|t| journal(request, &text, t)).collect();
@@ -129,12 +130,13 @@ pub fn tune(request: &Request) -> Result<Outcome> {
         Some(mut crew) => elsewhere(request, &mut crew, &targets, &opened.space, &begin)?,
         None => here(request, &lab, &targets, &opened.space, &begin)?,
     };
-    write(store, &found)?;
+    write(store, &found, request.goal)?;
     let end = request.budget.and_then(|budget| budget.end(start));
     let is_over = || end.is_some_and(|end| Instant::now() >= end);
     // Elsewhere is where times count.
     let common = match request.spread {
-        None if !is_over() => {
+        // Shares of a run are of its time.
+        None if request.goal == Goal::Time && !is_over() => {
             let _work = request
                 .events
                 .work("looking for one set of flags for all regions");
@@ -202,6 +204,10 @@ fn journal(request: &Request, space: &str, target: &Target) -> PathBuf {
         None => told,
         Some(spread) => format!("{told}\0batch {:?}", spread.batch),
     };
+    let told = match request.goal {
+        Goal::Time => told,
+        goal => format!("{told}\0goal {}", goal.name()),
+    };
     let name = format!("{}.jsonl", state::hash(&told));
     request.store.root().join("tune").join(name)
 }
@@ -242,7 +248,7 @@ fn targets(
 }
 
 /// Keeps the choices, with those of regions that were tuned before.
-fn write(store: &Store, found: &[Found]) -> Result<()> {
+fn write(store: &Store, found: &[Found], goal: Goal) -> Result<()> {
     let file = store.tuned();
     let mut choices = match file.is_file() {
         true => Choices::read(&file)?,
@@ -265,7 +271,8 @@ fn write(store: &Store, found: &[Found]) -> Result<()> {
             passes: variant.passes,
             threads: found.threads.map(|(n, _)| n),
             bind: None,
-            gain: Some(found.gain()),
+            // It is of time, for whoever reads the file.
+            gain: (goal == Goal::Time).then(|| found.gain()),
         });
     }
     choices

@@ -10,7 +10,7 @@ use anyhow::{Context, Error, Result, ensure};
 use cere_format::build::RegionKind;
 use cere_format::package::PACKAGE_EXTENSION;
 use cere_format::store::Store;
-use cere_measure::{Lab, Member, Replays, SentSettings, Target};
+use cere_measure::{Goal, Lab, Member, Replays, SentSettings, Target};
 use cere_nodes::Job;
 use cere_store::state;
 use cere_system::events::Events;
@@ -34,6 +34,9 @@ struct Setup {
     replay: SentSettings,
     /// Whether variants may round differently.
     rounds: bool,
+    /// What they are compared by.
+    #[serde(default)]
+    goal: Goal,
     /// Variants compiled at a time; none: as many as the machine has processors.
     jobs: Option<usize>,
 }
@@ -99,6 +102,7 @@ impl<'a> Nodes<'a> {
                 regions: targets.iter().map(region).collect(),
                 replay: (&lab.settings).into(),
                 rounds: lab.rounds,
+                goal: lab.goal,
                 jobs: request.jobs,
             },
             packages: members
@@ -272,6 +276,7 @@ pub fn work(directory: &Path, chunk: usize, events: &Events) -> Result<()> {
         replays: &replays,
         settings: (&setup.replay).into(),
         rounds: setup.rounds,
+        goal: setup.goal,
     };
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let cpu = cere_package::machine().cpu;

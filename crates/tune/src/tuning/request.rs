@@ -4,6 +4,7 @@ use super::budget::Budget;
 use crate::Method;
 use cere_format::machine::Machine;
 use cere_format::store::Store;
+use cere_measure::Goal;
 use cere_nodes::{Place, Worker};
 use cere_system::events::Events;
 
@@ -27,6 +28,8 @@ pub struct Request<'a> {
     pub seed: u64,
     /// The measured machine that searches start from; `None` to start from nothing.
     pub machine: Option<&'a Machine>,
+    /// What variants are to take less of. `replays` measure it.
+    pub goal: Goal,
     /// Whether flags that change values are tried.
     pub change_values: bool,
     /// Numbers of threads to try for parallel regions.

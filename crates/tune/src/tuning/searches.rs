@@ -31,7 +31,7 @@ pub type Searched = (Vec<Found>, Vec<Suspect>, f64);
 fn budget(request: &Request, courses: &[&Course], start: Instant) -> Left {
     let all = Budget::Evaluations(EACH * courses.len() as u64);
     let before = courses.iter().map(|course| course.proposed()).sum();
-    Left::new(request.budget.unwrap_or(all), start, before)
+    Left::new(request.budget.unwrap_or(all), start, before).by(request.goal)
 }
 
 /// The courses with the part that each has of the time for measuring again: none for those that have nothing to measure.

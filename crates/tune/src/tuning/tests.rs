@@ -107,7 +107,7 @@ impl Measure for Model {
         Ok(Timed {
             wall: seconds.iter().sum(),
             timed: seconds.iter().sum(),
-            seconds,
+            costs: seconds,
             preparation: Default::default(),
         })
     }
