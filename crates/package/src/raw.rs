@@ -12,42 +12,51 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// One of the two page files.
+/// The pages of one end of the invocation.
 pub struct PageFile {
     path: PathBuf,
     file: File,
     page_size: u64,
-    /// For each record of the table, the number of its page in the file.
-    places: Vec<Option<u64>>,
+    /// For each record of the table, the number of its page in the file, from 1; 0 if it has none.
+    places: Vec<u32>,
 }
 
 impl PageFile {
+    /// `places` are as on disk: pairs, of which the one at `end` is taken.
     fn open(
         path: PathBuf,
         table: &[PageRecord],
-        flag: u32,
+        (places, end): (&[u8], usize),
         page_size: u64,
     ) -> Result<Self, PackError> {
-        let file = File::open(&path).map_err(FormatError::io("open", &path))?;
-        let mut count = 0;
-        let places = table
+        let flag = [PAGE_ENTRY_STORED, PAGE_EXIT_STORED][end];
+        let (pairs, _) = places.as_chunks::<8>();
+        let places: Vec<u32> = pairs
             .iter()
-            .map(|record| {
-                (record.flags & flag != 0).then(|| {
-                    count += 1;
-                    count - 1
-                })
-            })
+            .map(|pair| u32::from_le_bytes(pair.as_chunks().0[end]))
             .collect();
+        same("raw capture's list of places", places.len() as u64, table.len() as u64)?;
+        for (record, place) in table.iter().zip(&places) {
+            if (record.flags & flag != 0) != (*place != 0) {
+                return Err(PackError::Format(FormatError::Invalid {
+                    what: path.with_extension("places").display().to_string(),
+                    field: "place",
+                    value: format!("{place} for the page at {:#x}", record.address),
+                    why: "a page has a place if it is stored, and none if not",
+                }));
+            }
+        }
+        let file = File::open(&path).map_err(FormatError::io("open", &path))?;
+        let needed = u64::from(places.iter().copied().max().unwrap_or(0)) * page_size;
         let size = file
             .metadata()
             .map_err(FormatError::io("read", &path))?
             .len();
-        if size < count * page_size {
+        if size < needed {
             return Err(PackError::Format(FormatError::TooShort {
                 what: "raw capture's page file",
                 offset: 0,
-                needed: count * page_size,
+                needed,
                 available: size,
             }));
         }
@@ -61,11 +70,12 @@ impl PageFile {
 
     /// Content of the page of record `index`; false, and nothing read, if it is not stored.
     pub fn page(&self, index: usize, buffer: &mut [u8]) -> Result<bool, PackError> {
-        let Some(place) = self.places.get(index).copied().flatten() else {
+        let place = u64::from(self.places.get(index).copied().unwrap_or(0));
+        if place == 0 {
             return Ok(false);
-        };
+        }
         self.file
-            .read_exact_at(buffer, place * self.page_size)
+            .read_exact_at(buffer, (place - 1) * self.page_size)
             .map_err(FormatError::io("read", &self.path))?;
         Ok(true)
     }
@@ -187,17 +197,13 @@ impl Raw {
         };
         let answers = read_answers(path, &capture)?;
         let mpi = read_mpi(path, &capture)?;
-        let open = |extension, flag| {
-            PageFile::open(
-                path.with_extension(extension),
-                &table,
-                flag,
-                capture.page_size,
-            )
-        };
+        let places_path = path.with_extension("places");
+        let places = std::fs::read(&places_path).map_err(FormatError::io("read", &places_path))?;
+        let pages = path.with_extension("pages");
+        let open = |end| PageFile::open(pages.clone(), &table, (&places, end), capture.page_size);
         Ok(Self {
-            entry: open("entry", PAGE_ENTRY_STORED)?,
-            exit: open("exit", PAGE_EXIT_STORED)?,
+            entry: open(0)?,
+            exit: open(1)?,
             capture,
             table,
             trace,
