@@ -19,6 +19,8 @@ pub struct PageFile {
     page_size: u64,
     /// For each record of the table, the number of its page in the file, from 1; 0 if it has none.
     places: Vec<u32>,
+    /// The last of them.
+    last: u64,
 }
 
 impl PageFile {
@@ -35,7 +37,11 @@ impl PageFile {
             .iter()
             .map(|pair| u32::from_le_bytes(pair.as_chunks().0[end]))
             .collect();
-        same("raw capture's list of places", places.len() as u64, table.len() as u64)?;
+        same(
+            "raw capture's list of places",
+            places.len() as u64,
+            table.len() as u64,
+        )?;
         for (record, place) in table.iter().zip(&places) {
             if (record.flags & flag != 0) != (*place != 0) {
                 return Err(PackError::Format(FormatError::Invalid {
@@ -47,7 +53,8 @@ impl PageFile {
             }
         }
         let file = File::open(&path).map_err(FormatError::io("open", &path))?;
-        let needed = u64::from(places.iter().copied().max().unwrap_or(0)) * page_size;
+        let last = u64::from(places.iter().copied().max().unwrap_or(0));
+        let needed = last * page_size;
         let size = file
             .metadata()
             .map_err(FormatError::io("read", &path))?
@@ -65,12 +72,13 @@ impl PageFile {
             file,
             page_size,
             places,
+            last,
         })
     }
 
     /// Content of the page of record `index`; false, and nothing read, if it is not stored.
     pub fn page(&self, index: usize, buffer: &mut [u8]) -> Result<bool, PackError> {
-        let place = u64::from(self.places.get(index).copied().unwrap_or(0));
+        let place = self.place(index);
         if place == 0 {
             return Ok(false);
         }
@@ -78,6 +86,63 @@ impl PageFile {
             .read_exact_at(buffer, (place - 1) * self.page_size)
             .map_err(FormatError::io("read", &self.path))?;
         Ok(true)
+    }
+
+    fn place(&self, index: usize) -> u64 {
+        u64::from(self.places.get(index).copied().unwrap_or(0))
+    }
+
+    /// A reader of many of these pages.
+    pub fn reader(&self) -> Reader<'_> {
+        Reader {
+            file: self,
+            first: 0,
+            count: 0,
+            bytes: Vec::new(),
+        }
+    }
+}
+
+/// Reads pages one after the other, and ahead where they lie so.
+pub struct Reader<'a> {
+    file: &'a PageFile,
+    /// Place of the first page at hand, and how many there are.
+    first: u64,
+    count: u64,
+    bytes: Vec<u8>,
+}
+
+impl Reader<'_> {
+    /// Content of the page of record `index`; none if it is not stored.
+    pub fn page(&mut self, index: usize) -> Result<Option<&mut [u8]>, PackError> {
+        let place = self.file.place(index);
+        if place == 0 {
+            return Ok(None);
+        }
+        if place < self.first || self.first + self.count <= place {
+            self.read(place)?;
+        }
+        let page_size = self.file.page_size as usize;
+        let at = (place - self.first) as usize * page_size;
+        Ok(Some(&mut self.bytes[at..at + page_size]))
+    }
+
+    fn read(&mut self, place: u64) -> Result<(), PackError> {
+        /// Most bytes that are read at a time.
+        const MOST: u64 = 1 << 18;
+        let (page_size, last) = (self.file.page_size, self.file.last);
+        let ahead = match place == self.first + self.count {
+            true => (2 * self.count).clamp(1, (MOST / page_size).max(1)),
+            false => 1,
+        };
+        let count = ahead.min(last + 1 - place);
+        self.bytes.resize((count * page_size) as usize, 0);
+        (self.first, self.count) = (place, 0);
+        let file = &self.file.file;
+        file.read_exact_at(&mut self.bytes, (place - 1) * page_size)
+            .map_err(FormatError::io("read", &self.file.path))?;
+        self.count = count;
+        Ok(())
     }
 }
 
@@ -298,38 +363,37 @@ impl Kept {
     pub fn stream<'a>(&'a self, file: &'a PageFile) -> Box<dyn Read + 'a> {
         Box::new(Stream {
             kept: self,
-            file,
+            reader: file.reader(),
             next: 0,
-            page: vec![0; file.page_size as usize],
-            used: file.page_size as usize,
+            used: 0,
         })
     }
 }
 
 struct Stream<'a> {
     kept: &'a Kept,
-    file: &'a PageFile,
+    reader: Reader<'a>,
+    /// The page that is read, by its place among the kept ones, and the bytes of it that are.
     next: usize,
-    page: Vec<u8>,
     used: usize,
 }
 
 impl Read for Stream<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.used == self.page.len() {
-            let Some(&index) = self.kept.indices.get(self.next) else {
-                return Ok(0);
-            };
-            self.file
-                .page(index, &mut self.page)
-                .map_err(io::Error::other)?;
-            self.kept.patch(index, &mut self.page);
-            self.next += 1;
-            self.used = 0;
+        let Some(&index) = self.kept.indices.get(self.next) else {
+            return Ok(0);
+        };
+        let page = self.reader.page(index).map_err(io::Error::other)?;
+        let page = page.ok_or(io::ErrorKind::UnexpectedEof)?;
+        if self.used == 0 {
+            self.kept.patch(index, page);
         }
-        let count = buffer.len().min(self.page.len() - self.used);
-        buffer[..count].copy_from_slice(&self.page[self.used..self.used + count]);
+        let count = buffer.len().min(page.len() - self.used);
+        buffer[..count].copy_from_slice(&page[self.used..self.used + count]);
         self.used += count;
+        if self.used == page.len() {
+            (self.next, self.used) = (self.next + 1, 0);
+        }
         Ok(count)
     }
 }

@@ -456,7 +456,10 @@ fn the_peak_of_memory_is_the_programs_and_a_window() {
         assert!(capture.count(PAGE_EXIT_STORED) as u64 >= STATE * 128);
         let (most, found) = (plain * 11 / 10 + (48 << 10), peak());
         assert!(found <= most, "{order}: {found} KiB, plain {plain}");
-        let (data, step) = (capture.entry(capture.address("data")), [1, 2][usize::from(order == "random")]);
+        let (data, step) = (
+            capture.entry(capture.address("data")),
+            [1, 2][usize::from(order == "random")],
+        );
         for page in (0..STATE * 256).step_by(step) {
             let at = data + page * 4096;
             let (place, exit) = match order {
