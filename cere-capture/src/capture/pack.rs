@@ -255,7 +255,7 @@ impl Packing<'_> {
             Err(error) => return Err(lost(error.into())),
         };
         // Frees the disk space of the raw capture, which may be large. Its table keeps its number from the captures to come.
-        for extension in ["entry", "exit", "trace", "blocks"] {
+        for extension in ["places", "pages", "trace", "blocks"] {
             let _ = std::fs::remove_file(raw.path.with_extension(extension));
         }
         let current = self.current.holds(&manifest);

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// Version of the run plan and of raw captures.
-pub const CAPTURE_VERSION: u32 = 5;
+pub const CAPTURE_VERSION: u32 = 6;
 
 /// Environment variable that names the [`RunPlan`] file; without it the preload library does nothing.
 pub const ENV_RUN: &str = "CERE_RUN";

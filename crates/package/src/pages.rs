@@ -41,17 +41,17 @@ pub fn reduce(
             at = stop;
         }
     }
-    let mut page = vec![0; page_size as usize];
+    let (mut entries, mut exits) = (raw.entry.reader(), raw.exit.reader());
     for (index, record) in raw.table.iter().enumerate() {
         let mut record = *record;
         let dead = record.flags & PAGE_STACK != 0
             && record.address + page_size <= raw.capture.entry.stack_pointer;
-        if raw.entry.page(index, &mut page)? {
-            pages.entry.patch(index, &mut page);
-            if nonzero(&page) {
+        if let Some(page) = entries.page(index)? {
+            pages.entry.patch(index, page);
+            if nonzero(page) {
                 // What calls left below the stack pointer is restored, but nobody follows its addresses.
                 if !dead {
-                    look(&record, &page);
+                    look(&record, page);
                 }
                 pages.entry.indices.push(index);
             } else {
@@ -61,13 +61,13 @@ pub fn reduce(
             record.flags &= !PAGE_ENTRY_STORED;
         }
         let compared = !dead && record.flags & PAGE_FOREIGN == 0;
-        if compared && raw.exit.page(index, &mut page)? {
-            pages.exit.patch(index, &mut page);
-            if nonzero(&page) {
-                pages.exit.indices.push(index);
-            } else {
-                record.flags &= !PAGE_EXIT_STORED;
-            }
+        let exit = if compared { exits.page(index)? } else { None };
+        let kept = exit.is_some_and(|page| {
+            pages.exit.patch(index, page);
+            nonzero(page)
+        });
+        if kept {
+            pages.exit.indices.push(index);
         } else {
             record.flags &= !PAGE_EXIT_STORED;
         }

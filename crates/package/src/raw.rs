@@ -12,42 +12,58 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// One of the two page files.
+/// The pages of one end of the invocation.
 pub struct PageFile {
     path: PathBuf,
     file: File,
     page_size: u64,
-    /// For each record of the table, the number of its page in the file.
-    places: Vec<Option<u64>>,
+    /// For each record of the table, the number of its page in the file, from 1; 0 if it has none.
+    places: Vec<u32>,
+    /// The last of them.
+    last: u64,
 }
 
 impl PageFile {
+    /// `places` are as on disk: pairs, of which the one at `end` is taken.
     fn open(
         path: PathBuf,
         table: &[PageRecord],
-        flag: u32,
+        (places, end): (&[u8], usize),
         page_size: u64,
     ) -> Result<Self, PackError> {
-        let file = File::open(&path).map_err(FormatError::io("open", &path))?;
-        let mut count = 0;
-        let places = table
+        let flag = [PAGE_ENTRY_STORED, PAGE_EXIT_STORED][end];
+        let (pairs, _) = places.as_chunks::<8>();
+        let places: Vec<u32> = pairs
             .iter()
-            .map(|record| {
-                (record.flags & flag != 0).then(|| {
-                    count += 1;
-                    count - 1
-                })
-            })
+            .map(|pair| u32::from_le_bytes(pair.as_chunks().0[end]))
             .collect();
+        same(
+            "raw capture's list of places",
+            places.len() as u64,
+            table.len() as u64,
+        )?;
+        for (record, place) in table.iter().zip(&places) {
+            if (record.flags & flag != 0) != (*place != 0) {
+                return Err(PackError::Format(FormatError::Invalid {
+                    what: path.with_extension("places").display().to_string(),
+                    field: "place",
+                    value: format!("{place} for the page at {:#x}", record.address),
+                    why: "a page has a place if it is stored, and none if not",
+                }));
+            }
+        }
+        let file = File::open(&path).map_err(FormatError::io("open", &path))?;
+        let last = u64::from(places.iter().copied().max().unwrap_or(0));
+        let needed = last * page_size;
         let size = file
             .metadata()
             .map_err(FormatError::io("read", &path))?
             .len();
-        if size < count * page_size {
+        if size < needed {
             return Err(PackError::Format(FormatError::TooShort {
                 what: "raw capture's page file",
                 offset: 0,
-                needed: count * page_size,
+                needed,
                 available: size,
             }));
         }
@@ -56,18 +72,77 @@ impl PageFile {
             file,
             page_size,
             places,
+            last,
         })
     }
 
     /// Content of the page of record `index`; false, and nothing read, if it is not stored.
     pub fn page(&self, index: usize, buffer: &mut [u8]) -> Result<bool, PackError> {
-        let Some(place) = self.places.get(index).copied().flatten() else {
+        let place = self.place(index);
+        if place == 0 {
             return Ok(false);
-        };
+        }
         self.file
-            .read_exact_at(buffer, place * self.page_size)
+            .read_exact_at(buffer, (place - 1) * self.page_size)
             .map_err(FormatError::io("read", &self.path))?;
         Ok(true)
+    }
+
+    fn place(&self, index: usize) -> u64 {
+        u64::from(self.places.get(index).copied().unwrap_or(0))
+    }
+
+    /// A reader of many of these pages.
+    pub fn reader(&self) -> Reader<'_> {
+        Reader {
+            file: self,
+            first: 0,
+            count: 0,
+            bytes: Vec::new(),
+        }
+    }
+}
+
+/// Reads pages one after the other, and ahead where they lie so.
+pub struct Reader<'a> {
+    file: &'a PageFile,
+    /// Place of the first page at hand, and how many there are.
+    first: u64,
+    count: u64,
+    bytes: Vec<u8>,
+}
+
+impl Reader<'_> {
+    /// Content of the page of record `index`; none if it is not stored.
+    pub fn page(&mut self, index: usize) -> Result<Option<&mut [u8]>, PackError> {
+        let place = self.file.place(index);
+        if place == 0 {
+            return Ok(None);
+        }
+        if place < self.first || self.first + self.count <= place {
+            self.read(place)?;
+        }
+        let page_size = self.file.page_size as usize;
+        let at = (place - self.first) as usize * page_size;
+        Ok(Some(&mut self.bytes[at..at + page_size]))
+    }
+
+    fn read(&mut self, place: u64) -> Result<(), PackError> {
+        /// Most bytes that are read at a time.
+        const MOST: u64 = 1 << 18;
+        let (page_size, last) = (self.file.page_size, self.file.last);
+        let ahead = match place == self.first + self.count {
+            true => (2 * self.count).clamp(1, (MOST / page_size).max(1)),
+            false => 1,
+        };
+        let count = ahead.min(last + 1 - place);
+        self.bytes.resize((count * page_size) as usize, 0);
+        (self.first, self.count) = (place, 0);
+        let file = &self.file.file;
+        file.read_exact_at(&mut self.bytes, (place - 1) * page_size)
+            .map_err(FormatError::io("read", &self.file.path))?;
+        self.count = count;
+        Ok(())
     }
 }
 
@@ -187,17 +262,13 @@ impl Raw {
         };
         let answers = read_answers(path, &capture)?;
         let mpi = read_mpi(path, &capture)?;
-        let open = |extension, flag| {
-            PageFile::open(
-                path.with_extension(extension),
-                &table,
-                flag,
-                capture.page_size,
-            )
-        };
+        let places_path = path.with_extension("places");
+        let places = std::fs::read(&places_path).map_err(FormatError::io("read", &places_path))?;
+        let pages = path.with_extension("pages");
+        let open = |end| PageFile::open(pages.clone(), &table, (&places, end), capture.page_size);
         Ok(Self {
-            entry: open("entry", PAGE_ENTRY_STORED)?,
-            exit: open("exit", PAGE_EXIT_STORED)?,
+            entry: open(0)?,
+            exit: open(1)?,
             capture,
             table,
             trace,
@@ -292,38 +363,37 @@ impl Kept {
     pub fn stream<'a>(&'a self, file: &'a PageFile) -> Box<dyn Read + 'a> {
         Box::new(Stream {
             kept: self,
-            file,
+            reader: file.reader(),
             next: 0,
-            page: vec![0; file.page_size as usize],
-            used: file.page_size as usize,
+            used: 0,
         })
     }
 }
 
 struct Stream<'a> {
     kept: &'a Kept,
-    file: &'a PageFile,
+    reader: Reader<'a>,
+    /// The page that is read, by its place among the kept ones, and the bytes of it that are.
     next: usize,
-    page: Vec<u8>,
     used: usize,
 }
 
 impl Read for Stream<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.used == self.page.len() {
-            let Some(&index) = self.kept.indices.get(self.next) else {
-                return Ok(0);
-            };
-            self.file
-                .page(index, &mut self.page)
-                .map_err(io::Error::other)?;
-            self.kept.patch(index, &mut self.page);
-            self.next += 1;
-            self.used = 0;
+        let Some(&index) = self.kept.indices.get(self.next) else {
+            return Ok(0);
+        };
+        let page = self.reader.page(index).map_err(io::Error::other)?;
+        let page = page.ok_or(io::ErrorKind::UnexpectedEof)?;
+        if self.used == 0 {
+            self.kept.patch(index, page);
         }
-        let count = buffer.len().min(self.page.len() - self.used);
-        buffer[..count].copy_from_slice(&self.page[self.used..self.used + count]);
+        let count = buffer.len().min(page.len() - self.used);
+        buffer[..count].copy_from_slice(&page[self.used..self.used + count]);
         self.used += count;
+        if self.used == page.len() {
+            (self.next, self.used) = (self.next + 1, 0);
+        }
         Ok(count)
     }
 }

@@ -109,30 +109,33 @@ fn capture() -> Value {
 fn raw_captures() {
     let directory = tempfile::tempdir().unwrap();
     let at = |extension: &str| directory.path().join("0").with_extension(extension);
-    let write = |capture: &Value, members: &[Member]| {
+    let write = |capture: &Value, members: &[Member], places: &[u8]| {
         std::fs::write(at("json"), serde_json::to_vec(capture).unwrap()).unwrap();
-        for (extension, number) in [
-            ("table", 0),
-            ("entry", 1),
-            ("exit", 2),
-            ("trace", 3),
-            ("blocks", 8),
-        ] {
+        for (extension, number) in [("table", 0), ("trace", 3), ("blocks", 8)] {
             std::fs::write(at(extension), &members[number].1).unwrap();
         }
+        let pages = [&members[1].1[..], &members[2].1].concat();
+        std::fs::write(at("places"), places).unwrap();
+        std::fs::write(at("pages"), pages).unwrap();
     };
-    write(&capture(), &members());
+    let places: Vec<u8> = [1u32, 0, 2, 3, 0, 0, 0, 0]
+        .iter()
+        .flat_map(|place| place.to_le_bytes())
+        .collect();
+    write(&capture(), &members(), &places);
     Raw::open(&at("json"), "f").unwrap();
     campaign("raw captures", 500, |random| {
         let (mut capture, mut members) = (capture(), members());
+        let mut places = places.clone();
         for _ in 0..=random.below(3) {
-            match random.below(4) {
+            match random.below(5) {
                 0 => change::records(&mut members[0].1, 16, random),
                 1 => change::records(&mut members[3].1, 8, random),
+                2 => change::records(&mut places, 8, random),
                 _ => change::json(&mut capture, random),
             }
         }
-        write(&capture, &members);
+        write(&capture, &members, &places);
         let Ok(raw) = Raw::open(&at("json"), "f") else {
             return false;
         };

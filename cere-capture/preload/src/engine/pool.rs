@@ -1,4 +1,5 @@
-//! Memory of a capture: one reserved range, cut into fixed parts, backed by the kernel as it is used.
+//! Memory of a capture: one reserved range, cut into fixed parts, backed by the kernel as it is used. Copies of pages lie in memory
+//! as far as the [`WINDOW`], the others in a file, of which little is mapped at a time.
 
 use crate::os::sys::PAGE;
 use crate::os::{arena, sys};
@@ -10,7 +11,12 @@ pub const SPANS: usize = 1 << 17;
 const TOP: usize = 1 << 17;
 const CHUNK_PAGES: usize = 1 << 18;
 const CHUNK: usize = CHUNK_PAGES * size_of::<Page>();
-const POPULATE: usize = 2 << 20;
+/// Bytes of copies that the kernel is asked for at a time.
+const BLOCK: usize = 2 << 20;
+/// Bytes of copies that lie in memory.
+pub const WINDOW: usize = 32 << 20;
+/// Blocks of the file that are mapped at a time.
+const AT_HAND: usize = 8;
 
 /// Whether a captured invocation did something with a page.
 #[repr(u8)]
@@ -91,6 +97,11 @@ pub struct Pool {
     next: usize,
     populated: usize,
     limit: usize,
+    /// Whether a file lies behind the window.
+    filed: bool,
+    /// The blocks of the file that may be mapped, by number.
+    at_hand: [usize; AT_HAND],
+    used: usize,
 }
 
 impl Pool {
@@ -108,10 +119,7 @@ impl Pool {
         // SAFETY: advice on our own fresh range.
         unsafe {
             let huge = libc::MADV_HUGEPAGE as usize;
-            sys::call(
-                libc::SYS_madvise,
-                [copies, base + size - copies, huge, 0, 0, 0],
-            );
+            sys::call(libc::SYS_madvise, [copies, WINDOW, huge, 0, 0, 0]);
         }
         Some(Pool {
             base,
@@ -123,12 +131,26 @@ impl Pool {
             next: copies,
             populated: copies,
             limit: copies,
+            filed: false,
+            at_hand: [0; AT_HAND],
+            used: 0,
         })
     }
 
-    /// Limits further copies to `memory` bytes.
-    pub fn allow(&mut self, memory: usize) {
-        self.limit = self.end.min(self.next.saturating_add(memory));
+    /// Limits further copies to `bytes`, of which the [`WINDOW`] holds the first: a file is mapped for the others.
+    pub fn allow(&mut self, bytes: usize) {
+        self.limit = self.end.min(self.next.saturating_add(bytes));
+        self.filed = self.limit > self.copies + WINDOW;
+    }
+
+    /// [start, end) of the copies: of number 1 at the start.
+    pub fn room(&self) -> (usize, usize) {
+        (self.copies, self.end)
+    }
+
+    /// Number of the copies.
+    pub fn count(&self) -> u32 {
+        ((self.next - self.copies) / PAGE) as u32
     }
 
     /// [start, end) of the whole.
@@ -216,59 +238,103 @@ impl Pool {
             return Some(0);
         }
         let to = self.next;
-        if to + PAGE > self.limit {
+        if to + PAGE > self.limit || to + PAGE > self.populated && !self.populate() {
             return None;
         }
+        self.keep_at_hand(to);
         // SAFETY: `to` is fresh memory of ours.
-        unsafe {
-            if to + PAGE > self.populated {
-                const MADV_POPULATE_WRITE: usize = 23;
-                let advice = [self.populated, POPULATE, MADV_POPULATE_WRITE, 0, 0, 0];
-                sys::call(libc::SYS_madvise, advice);
-                self.populated += POPULATE;
-            }
-            sys::copy_page(page, to);
-        }
+        unsafe { sys::copy_page(page, to) };
         self.next = to + PAGE;
-        Some(((to - self.copies) / PAGE + 1) as u32)
+        Some(self.count())
+    }
+
+    /// Has the kernel give the next block memory, or room in the file; false if it has none.
+    fn populate(&mut self) -> bool {
+        /// Linux 5.14. Without it, what the disk has no room for ends the program.
+        const MADV_POPULATE_WRITE: usize = 23;
+        let advice = [self.populated, BLOCK, MADV_POPULATE_WRITE, 0, 0, 0];
+        self.keep_at_hand(self.populated);
+        // SAFETY: fresh memory of ours.
+        let result = unsafe { sys::call(libc::SYS_madvise, advice) };
+        let given = !self.is_filed(self.populated) || matches!(-result as i32, 0 | libc::EINVAL);
+        self.populated += if given { BLOCK } else { 0 };
+        given
+    }
+
+    fn is_filed(&self, copy: usize) -> bool {
+        copy >= self.copies + WINDOW
+    }
+
+    /// The copy at this address is about to be used: bounds what is mapped of the file. What is let go of stays in the file.
+    #[inline]
+    fn keep_at_hand(&mut self, copy: usize) {
+        let block = (copy - self.copies) / BLOCK;
+        if !self.is_filed(copy) || self.at_hand[..self.used].contains(&block) {
+            return;
+        }
+        if self.used == AT_HAND {
+            for block in self.at_hand {
+                let advice = libc::MADV_DONTNEED as usize;
+                let start = self.copies + block * BLOCK;
+                // SAFETY: a part of the mapping of the file, which keeps its content.
+                unsafe { sys::call(libc::SYS_madvise, [start, BLOCK, advice, 0, 0, 0]) };
+            }
+            self.used = 0;
+        }
+        self.at_hand[self.used] = block;
+        self.used += 1;
+    }
+
+    /// Address of copy `number`, from 1, which is about to be used.
+    fn copy_at(&mut self, number: u32) -> usize {
+        let at = self.copies + (number as usize - 1) * PAGE;
+        self.keep_at_hand(at);
+        at
     }
 
     /// Content of copy `number`, from 1.
     ///
     /// # Safety
     /// The copy was made and not dropped.
-    pub unsafe fn content<'a>(&self, number: u32) -> &'a [u8] {
-        let at = self.copies + (number as usize - 1) * PAGE;
+    pub unsafe fn content<'a>(&mut self, number: u32) -> &'a [u8] {
         // SAFETY: the copy was made and not dropped.
-        unsafe { std::slice::from_raw_parts(at as *const u8, PAGE) }
+        unsafe { std::slice::from_raw_parts(self.copy_at(number) as *const u8, PAGE) }
+    }
+
+    /// The copies that lie in memory, one after the other; the file has the rest.
+    ///
+    /// # Safety
+    /// None is made or dropped while they are used.
+    pub unsafe fn in_memory<'a>(&self) -> &'a [u8] {
+        let size = (self.next - self.copies).min(WINDOW);
+        // SAFETY: all these copies were made.
+        unsafe { std::slice::from_raw_parts(self.copies as *const u8, size) }
     }
 
     /// Gives a copy `to` of the page at `address` what the copy `from` holds in the range [start, end).
-    pub fn take_over(&self, from: u32, to: u32, address: usize, range: (usize, usize)) {
+    pub fn take_over(&mut self, from: u32, to: u32, address: usize, range: (usize, usize)) {
         let start = range.0.max(address) - address;
         let end = range.1.min(address + PAGE).saturating_sub(address);
+        let (from, to) = (self.copy_at(from), self.copy_at(to));
         for at in start..end {
-            let place = |copy: u32| self.copies + (copy as usize - 1) * PAGE + at;
             // SAFETY: both copies were made, and are of a page each.
-            unsafe { *(place(to) as *mut u8) = *(place(from) as *const u8) };
+            unsafe { *((to + at) as *mut u8) = *((from + at) as *const u8) };
         }
     }
 
-    /// Drops all copies and returns most of their memory.
+    /// Drops all copies, and takes the file away.
     pub fn reset(&mut self) {
-        const KEPT: usize = 64 << 20;
-        let kept = self.copies + KEPT;
-        if self.populated > kept {
-            // SAFETY: our own copies, all of no use any more.
-            unsafe {
-                let dropped = libc::MADV_DONTNEED as usize;
-                sys::call(
-                    libc::SYS_madvise,
-                    [kept, self.populated - kept, dropped, 0, 0, 0],
-                );
-            }
-            self.populated = kept;
-        }
         self.next = self.copies;
+        self.populated = self.populated.min(self.copies + WINDOW);
+        self.limit = self.copies;
+        if !std::mem::take(&mut self.filed) {
+            return;
+        }
+        self.used = 0;
+        let start = self.copies + WINDOW;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED;
+        let arguments = [start, self.end - start, 0, flags as usize, usize::MAX, 0];
+        // SAFETY: copies of no use any more.
+        unsafe { sys::call(libc::SYS_mmap, arguments) };
     }
 }

@@ -188,7 +188,7 @@ impl Program {
     }
 
     /// First byte of a page at the entry of the capture.
-    pub fn at_entry(&self, touch: &Touch) -> u8 {
+    pub fn at_entry(&mut self, touch: &Touch) -> u8 {
         // SAFETY: the copy of this touch.
         unsafe { self.engine.pages.pool.content(touch.copy)[0] }
     }

@@ -297,7 +297,7 @@ impl<M: Memory> Engine<M> {
             let copy = unsafe { self.pages.pool.copy(at) };
             let touch = Touch {
                 address: at,
-                copy: copy.ok_or("more memory than the machine has left")?,
+                copy: copy.ok_or("more memory than the disk has room for copies of")?,
                 kind: kind | if dead { DEAD } else { 0 },
                 exit: 0,
             };

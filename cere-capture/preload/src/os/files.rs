@@ -115,21 +115,45 @@ impl File {
 
     /// Where this file is mapped at `wanted` or elsewhere, shared, to be read and written.
     pub fn map(&self, wanted: usize, size: usize) -> io::Result<usize> {
-        let rights = (libc::PROT_READ | libc::PROT_WRITE) as usize;
-        let flags = (libc::MAP_SHARED | libc::MAP_NORESERVE) as usize;
         // SAFETY: a fresh mapping.
-        unsafe {
-            self.perform(
-                libc::SYS_mmap,
-                [wanted, size, rights, flags, self.descriptor, 0],
-            )
-        }
+        unsafe { self.map_as(0, (wanted, size), 0) }
+    }
+
+    /// Maps the `size` bytes of this file from `offset` on in place of what is mapped at `start`, shared, to be read and written.
+    ///
+    /// # Safety
+    /// Nobody relies on what is mapped there.
+    pub unsafe fn map_over(&self, start: usize, size: usize, offset: usize) -> io::Result<()> {
+        // SAFETY: the caller answers for the call.
+        unsafe { self.map_as(libc::MAP_FIXED, (start, size), offset) }.map(drop)
+    }
+
+    /// # Safety
+    /// As the call itself.
+    unsafe fn map_as(
+        &self,
+        extra: i32,
+        (start, size): (usize, usize),
+        offset: usize,
+    ) -> io::Result<usize> {
+        let rights = (libc::PROT_READ | libc::PROT_WRITE) as usize;
+        let flags = (libc::MAP_SHARED | libc::MAP_NORESERVE | extra) as usize;
+        let arguments = [start, size, rights, flags, self.descriptor, offset];
+        // SAFETY: the caller answers for the call.
+        unsafe { self.perform(libc::SYS_mmap, arguments) }
     }
 
     /// Gives the file `size` bytes.
     pub fn set_length(&self, size: usize) -> io::Result<()> {
         // SAFETY: no pointers.
         unsafe { self.call(libc::SYS_ftruncate, [size, 0, 0]) }.map(drop)
+    }
+
+    /// Lets the next bytes be written at `offset`.
+    pub fn seek(&self, offset: u64) -> io::Result<()> {
+        let rest = [offset as usize, libc::SEEK_SET as usize, 0];
+        // SAFETY: no pointers.
+        unsafe { self.call(libc::SYS_lseek, rest) }.map(drop)
     }
 
     /// Fills `bytes` from the file at `offset`; an error if it ends before.

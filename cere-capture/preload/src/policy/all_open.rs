@@ -24,7 +24,7 @@ use std::sync::atomic::Ordering;
 /// Attempts to close memory while other threads change what is mapped.
 const ATTEMPTS: u32 = 10;
 const CLOSED_IN_VAIN: &str = "memory cannot be closed";
-const NO_ROOM: &str = "it writes more memory than the machine has free";
+const NO_ROOM: &str = "it writes more memory than the disk has room for copies of";
 
 /// Why the hook opens memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +76,6 @@ pub fn with_all_open(
         false => signals::release_deferred(mask),
     };
     if !captures {
-        state.engine.pages.pool.reset();
         // Before memory is laid out: the program's allocator may unmap something.
         if was_inside && state.engine.tracer.wanted() {
             malloc::free_deferred();
@@ -194,7 +193,6 @@ fn close_or_give_up(state: &mut State, stack: usize, strangers: bool) {
 fn remain_open(state: &mut State, mask: u64) {
     state.engine.publish();
     signals::remove_handlers(None, threads::others_may_run(&state.engine));
-    state.engine.pages.pool.reset();
     gate::memory_opened();
     sys::HOOK_MASK.store(mask, Ordering::Relaxed);
     malloc::free_deferred();

@@ -6,9 +6,10 @@ use super::regions::disarm_if_done;
 use super::state::{Missed, State};
 use super::surroundings::{describe_images, lay_out};
 use super::write::{self, End};
-use super::{conflict, locks, openmp, threads, windows};
+use super::{conflict, kept, locks, openmp, threads, windows};
 use crate::engine::level::Level;
-use crate::engine::pool::{Did, STACK};
+use crate::engine::pool::{Did, STACK, WINDOW};
+use crate::engine::state::Obstacle;
 use crate::engine::{clock, gate, heap, malloc, status, turn};
 use crate::os::report::complain;
 use crate::os::{mappings, signals, sys, thread};
@@ -48,6 +49,7 @@ pub fn finish_capture(state: &mut State, end: RegionEnd, refused: Option<String>
             (page.touched, page.written, page.executed) = (Did::No, Did::No, false);
         }
     }
+    state.engine.pages.pool.reset();
     conflict::note_blocks(state);
 }
 
@@ -126,6 +128,8 @@ pub unsafe fn begin_capture(
     let blocks = copy_thread_blocks(&level);
     state.engine.level = Some(Level { blocks, ..level });
     lay_out(state, stack).map_err(Refusal::Memory)?;
+    // Among what is mapped, this file is not the program's.
+    kept::begin_copies(state).map_err(Refusal::File)?;
     let trace = windows::take_trace(state, wanted, invocation);
     if let Some(level) = state.engine.level.as_mut() {
         level.trace = trace;
@@ -153,8 +157,9 @@ fn prepare_to_close(
     if on_control || threads::shares_control() {
         return Err(Refusal::Because(ON_CONTROL));
     }
-    let memory = mappings::available_memory();
-    state.engine.pages.pool.allow(memory - memory / 8);
+    if mappings::available_memory() < 2 * WINDOW {
+        return Err(Refusal::Memory(Obstacle::NoMemory));
+    }
     if let Some(what) = mappings::reached_by_others().map_err(Refusal::File)? {
         return Err(Refusal::Reached(what));
     }

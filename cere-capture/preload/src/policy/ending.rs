@@ -56,7 +56,6 @@ fn end_now(state: &mut State, context: &mut ucontext_t, reason: impl FnOnce() ->
     state.engine.publish();
     note_level(None);
     signals::remove_handlers(Some(context), threads::others_may_run(&state.engine));
-    state.engine.pages.pool.reset();
 }
 
 /// In a handler: ends the capture, which was left by longjmp. True if the page trace ends too.
@@ -70,7 +69,6 @@ pub fn end_left_capture(state: &mut State, context: &mut ucontext_t) -> bool {
     state.engine.open();
     unnoticed(|| finish_capture(state, RegionEnd::Never, None));
     note_level(None);
-    state.engine.pages.pool.reset();
     let mask = (&raw mut context.uc_sigmask).cast::<u64>();
     // SAFETY: the kernel's record.
     unsafe { *mask = signals::mask_inside(signals::release_deferred(*mask)) };

@@ -12,6 +12,7 @@ mod ending;
 mod entry;
 mod halt;
 mod hooks;
+mod kept;
 mod locks;
 mod mark;
 mod mpi;

@@ -118,6 +118,7 @@ pub fn prepare_state(
         engine: Engine::new(Pages::new(System, pool, spans), tracer, own),
         wanted: regions,
         directory,
+        kept: None,
         stacks: Vec::new(),
         mapping_limit: mappings::mapping_limit(),
         known: Vec::new(),

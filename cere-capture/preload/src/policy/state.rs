@@ -16,6 +16,8 @@ pub struct State {
     pub wanted: Vec<Region>,
     /// Where results go.
     pub directory: PathBuf,
+    /// The file of the copies of the capture in progress.
+    pub kept: Option<PathBuf>,
     /// Stacks for the signal handlers of captured threads other than the main one: thread pointer, and [start, end).
     pub stacks: Vec<(usize, (usize, usize))>,
     /// Maximum number of mappings that the kernel allows.

@@ -67,7 +67,7 @@ struct Files {
 const PART: &str = "part";
 /// What the files hold, by the end of their names.
 const EXTENSIONS: [&str; 8] = [
-    "table", "entry", "exit", "trace", "blocks", "answers", "mpi", "json",
+    "table", "places", "pages", "trace", "blocks", "answers", "mpi", "json",
 ];
 
 impl Files {
@@ -117,7 +117,7 @@ fn is_fresh(level: &Level, address: u64) -> bool {
 ///
 /// # Safety
 /// It is readable, or its content at exit was kept.
-unsafe fn at_exit<'a>(engine: &Engine, touch: &Touch) -> &'a [u8] {
+unsafe fn at_exit<'a>(engine: &mut Engine, touch: &Touch) -> &'a [u8] {
     // SAFETY: the touched page is readable, or its copy at exit was made for this touch.
     unsafe {
         match touch.exit {
@@ -129,7 +129,7 @@ unsafe fn at_exit<'a>(engine: &Engine, touch: &Touch) -> &'a [u8] {
 }
 
 /// Whether a page with a copy has the content that it had at entry.
-fn is_unchanged(engine: &Engine, touch: &Touch) -> bool {
+fn is_unchanged(engine: &mut Engine, touch: &Touch) -> bool {
     // SAFETY: the page is readable; the copy was made for this touch.
     unsafe { at_exit(engine, touch) == engine.pages.pool.content(touch.copy) }
 }
@@ -165,7 +165,7 @@ fn describe_page(
     if readable && written && touch.copy != 0 && page.written == Did::Maybe {
         written = !is_unchanged(engine, touch);
     }
-    let zeros = || {
+    let mut zeros = || {
         // SAFETY: the page is readable: everything is open.
         let page = unsafe { at_exit(engine, touch) };
         page.iter().all(|byte| *byte == 0)
@@ -239,7 +239,8 @@ fn write_contents(
     mut level: Level,
     end: End,
 ) -> Result<(), WriteError> {
-    write_pages(&mut state.engine, files, table, &level)?;
+    let kept = state.kept.take();
+    write_pages(&mut state.engine, files, (table, kept), &level)?;
     // Where the program has the state of `random` itself, asking writes to it.
     let kept = end.c_library.as_ref().map(|library| library.ask());
     let (known, answers) = clock::read_answers(level.clocks.1, level.clocks.0.clone());
@@ -264,7 +265,7 @@ fn write_contents(
             Some(calls.list).filter(|_| mpi.is_some() && end.refused.is_none()),
         ),
     ];
-    let mut extensions = vec!["table", "entry", "exit"];
+    let mut extensions = vec!["table", "places", "pages"];
     for (extension, bytes) in beside {
         if let Some(bytes) = bytes {
             files::write(files.part(extension), bytes).map_err(files.failed())?;
@@ -285,19 +286,35 @@ fn write_contents(
     Ok(())
 }
 
-/// Writes the table of the touched pages, and their contents.
+/// Writes the table of the touched pages, their places, and what of their contents the file `kept` of their copies, if there is one,
+/// does not have yet.
 fn write_pages(
     engine: &mut Engine,
     files: &Files,
-    table: File,
+    (table, kept): (File, Option<PathBuf>),
     level: &Level,
 ) -> Result<(), FileError> {
     let failed = files.failed();
-    let create = |extension: &str| File::create(&files.part(extension)).map_err(&failed);
+    let part = files.part("pages");
+    if let Some(kept) = kept {
+        files::rename(&kept, &part).map_err(files::failed("name", &part))?;
+    }
+    let places = File::create(&files.part("places")).map_err(&failed)?;
+    let mut pages = File::open(&part, libc::O_WRONLY | libc::O_CREAT).map_err(&failed)?;
     let mut table = BufWriter::with_capacity(1 << 16, table);
-    let mut entry = BufWriter::with_capacity(1 << 18, create("entry")?);
-    let mut exit = BufWriter::with_capacity(1 << 18, create("exit")?);
-    let mut write = || {
+    let mut places = BufWriter::with_capacity(1 << 16, places);
+    let mut count = match level.touched {
+        0 => 0,
+        _ => engine.pages.pool.count(),
+    };
+    let write = || {
+        let size = count as usize * PAGE;
+        pages.set_length(size)?;
+        // SAFETY: the capture's copies.
+        let in_memory = unsafe { engine.pages.pool.in_memory() };
+        pages.write_all(&in_memory[..size.min(in_memory.len())])?;
+        pages.seek(size as u64)?;
+        let mut pages = BufWriter::with_capacity(1 << 18, pages);
         // SAFETY: the capture's entries; no other slice of them is alive.
         let log = unsafe { engine.pages.pool.log(level.touched) };
         log.sort_unstable_by_key(|t| t.address);
@@ -307,18 +324,20 @@ fn write_pages(
             table.write_all(&record.address.to_le_bytes())?;
             table.write_all(&record.flags.to_le_bytes())?;
             table.write_all(&record.thread.to_le_bytes())?;
-            if record.flags & PAGE_ENTRY_STORED != 0 {
-                // SAFETY: the copy was made for this touch.
-                entry.write_all(unsafe { engine.pages.pool.content(touch.copy) })?;
-            }
-            if record.flags & PAGE_EXIT_STORED != 0 {
+            let stored = |flag, place| if record.flags & flag == 0 { 0 } else { place };
+            let mut exit = stored(PAGE_EXIT_STORED, touch.exit);
+            if exit == 0 && record.flags & PAGE_EXIT_STORED != 0 {
                 // SAFETY: the page is readable.
-                exit.write_all(unsafe { at_exit(engine, touch) })?;
+                pages.write_all(unsafe { at_exit(engine, touch) })?;
+                count += 1;
+                exit = count;
             }
+            places.write_all(&stored(PAGE_ENTRY_STORED, touch.copy).to_le_bytes())?;
+            places.write_all(&exit.to_le_bytes())?;
         }
         table.flush()?;
-        entry.flush()?;
-        exit.flush()
+        places.flush()?;
+        pages.flush()
     };
     write().map_err(failed)
 }

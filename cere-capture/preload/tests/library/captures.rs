@@ -64,7 +64,7 @@ fn the_process_is_described() {
     assert_eq!(stack.permissions, "rw-p");
     let outside = |m: &Mapping| m.end <= raw.heap.0 || raw.heap.1 <= m.start;
     assert!(raw.heap.0 == cere_inside::heap::BASE as u64 && raw.mappings.iter().all(outside));
-    let files = "0.entry 0.exit 0.json 0.table counts.0.json plan.json process.0.json";
+    let files = "0.json 0.pages 0.places 0.table counts.0.json plan.json process.0.json";
     assert_eq!(run.files.join(" "), files);
     assert_eq!(run.counts[0]["invocations"], 2);
 }
@@ -406,7 +406,7 @@ fn other_threads_wait() {
 
 #[test]
 fn more_pages_than_mappings() {
-    let program = Program::new("large.c", &["-O2"]);
+    let program = Program::new("large.c", &["-O2", "-pthread"]);
     let run = program.capture(&[("scattered", &[1])], &["random", "540"]);
     let capture = run.get("scattered", 1).finished();
     let data = capture.entry(capture.address("data"));
@@ -419,7 +419,7 @@ fn more_pages_than_mappings() {
 
 #[test]
 fn memory_in_order() {
-    let program = Program::new("large.c", &["-O2"]);
+    let program = Program::new("large.c", &["-O2", "-pthread"]);
     let run = program.capture(&[("in_order", &[1])], &["order", "128"]);
     let capture = run.get("in_order", 1);
     let pages = 128 * 256;
@@ -429,6 +429,46 @@ fn memory_in_order() {
     for page in 0..pages {
         assert_eq!(capture.entry(data + page * 4096) as u32 as u64, page + 1);
         assert_eq!(capture.exit(data + page * 4096) as u32 as u64, page * 1024);
+    }
+}
+
+/// What a capture keeps lies in a file: of it, and of the pages at exit that are kept beside other threads, the process holds a
+/// window of 32 MiB and eight blocks of 2 MiB.
+#[test]
+fn the_peak_of_memory_is_the_programs_and_a_window() {
+    const STATE: u64 = 160;
+    let program = Program::new("large.c", &["-O2", "-pthread"]);
+    let (size, file) = (STATE.to_string(), program.path().with_extension("peak"));
+    for (order, region) in [
+        ("order", "in_order"),
+        ("beside", "in_order"),
+        ("random", "scattered"),
+    ] {
+        let arguments = [order, &size, file.to_str().expect("a path")];
+        let peak = || -> u64 {
+            let text = std::fs::read_to_string(&file).expect("written");
+            text.trim().parse().expect("KiB")
+        };
+        program.plain(&arguments);
+        let plain = peak();
+        let run = program.capture(&[(region, &[1])], &arguments);
+        let capture = run.get(region, 1).finished();
+        assert!(capture.count(PAGE_EXIT_STORED) as u64 >= STATE * 128);
+        let (most, found) = (plain * 11 / 10 + (48 << 10), peak());
+        assert!(found <= most, "{order}: {found} KiB, plain {plain}");
+        let (data, step) = (
+            capture.entry(capture.address("data")),
+            [1, 2][usize::from(order == "random")],
+        );
+        for page in (0..STATE * 256).step_by(step) {
+            let at = data + page * 4096;
+            let (place, exit) = match order {
+                "random" => (20, page),
+                _ => (0, page * 1024),
+            };
+            assert_eq!(capture.entry(at) as u32 as u64, page + 1);
+            assert_eq!(capture.exit(at + place) as u32 as u64, exit);
+        }
     }
 }
 

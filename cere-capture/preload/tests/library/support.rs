@@ -381,31 +381,34 @@ impl Program {
             std::fs::read(directory.join(format!("{number}.{extension}"))).unwrap()
         };
         let raw: RawCapture = serde_json::from_slice(&file("json")).unwrap();
-        let (table, entry, exit) = (file("table"), file("entry"), file("exit"));
-        let (mut entry, mut exit) = (entry.chunks_exact(4096), exit.chunks_exact(4096));
+        let (table, places, stored) = (file("table"), file("places"), file("pages"));
+        let places = places.as_chunks::<4>().0.iter();
+        let places: Vec<u32> = places.map(|p| u32::from_le_bytes(*p)).collect();
+        assert_eq!(places.len(), 2 * table.len() / 16);
         let mut pages = BTreeMap::new();
         let mut last = 0;
         assert_eq!(table.len() % 16, 0);
-        for record in table.chunks_exact(16) {
+        for (record, places) in table.chunks_exact(16).zip(places.as_chunks::<2>().0) {
             let address = u64::from_le_bytes(record[..8].try_into().unwrap());
             let flags = u32::from_le_bytes(record[8..12].try_into().unwrap());
             assert_eq!(flags & !PAGE_FLAGS, 0);
             let rises = address > last && address.is_multiple_of(4096);
             assert!(rises, "{address:#x} after {last:#x}");
             last = address;
-            let content = |flag, file: &mut std::slice::ChunksExact<u8>| match flags & flag {
-                0 => vec![0; 4096],
-                _ => file.next().expect("a page for each flag").to_vec(),
+            let content = |flag, place: u32| {
+                assert_eq!(flags & flag != 0, place != 0, "{address:#x}");
+                match place as usize {
+                    0 => vec![0; 4096],
+                    place => stored[(place - 1) * 4096..place * 4096].to_vec(),
+                }
             };
-            let entry = content(PAGE_ENTRY_STORED, &mut entry);
+            let entry = content(PAGE_ENTRY_STORED, places[0]);
             let exit = match flags & PAGE_WRITTEN {
                 0 => entry.clone(),
-                _ => content(PAGE_EXIT_STORED, &mut exit),
+                _ => content(PAGE_EXIT_STORED, places[1]),
             };
             pages.insert(address, Page { flags, entry, exit });
         }
-        let all = entry.next().is_none() && exit.next().is_none();
-        assert!(all, "pages left over");
         let known = raw.trace.as_ref().filter(|_| raw.refused.is_none());
         let bytes = known.map_or(Vec::new(), |_| file("trace"));
         assert_eq!(bytes.len() as u64, known.map_or(0, |k| 8 * k.pages));

@@ -20,7 +20,7 @@ const WINDOW_LOG: u32 = 27;
 const LONG: u64 = 2 << 20;
 
 /// Opens a member's bytes again, from their start.
-pub type OpenStream<'a> = Box<dyn Fn() -> io::Result<Box<dyn Read + 'a>> + 'a>;
+pub type OpenStream<'a> = Box<dyn Fn() -> io::Result<Box<dyn Read + 'a>> + Sync + 'a>;
 
 /// Where a new member's bytes come from.
 pub enum MemberData<'a> {
@@ -59,11 +59,19 @@ impl<'a> NewMember<'a> {
     pub fn stream(
         name: impl Into<String>,
         size: u64,
-        open: impl Fn() -> io::Result<Box<dyn Read + 'a>> + 'a,
+        open: impl Fn() -> io::Result<Box<dyn Read + 'a>> + Sync + 'a,
     ) -> Self {
         Self {
             name: name.into(),
             data: MemberData::Stream(size, Box::new(open)),
+        }
+    }
+    /// Bytes, as far as they are known without opening it.
+    fn size(&self) -> Option<u64> {
+        match &self.data {
+            MemberData::Bytes(bytes) => Some(bytes.len() as u64),
+            MemberData::File(_) => None,
+            MemberData::Stream(size, _) => Some(*size),
         }
     }
     pub(super) fn open(&self) -> Result<(Box<dyn Read + '_>, u64, PathBuf), FormatError> {
@@ -163,37 +171,51 @@ pub fn write_package(
 
 /// Fills `manifest.members`, and checks what is then to be written.
 fn list_members(manifest: &mut Manifest, members: &[NewMember<'_>]) -> Result<(), FormatError> {
-    manifest.members.clear();
-    let mut pages = Vec::new();
-    for member in members {
-        let (mut reader, size, from) = member.open()?;
-        let fail = FormatError::io("read", &from);
-        let (found, hash) = if member.name == MEMBER_TABLE {
-            let mut table = Vec::new();
-            let result = copy_hashed(&mut reader, &mut table, u64::MAX).map_err(fail)?;
-            pages = decode_table(MEMBER_TABLE, &table, manifest.page_size)?;
-            result
-        } else {
-            copy_hashed(&mut reader, &mut io::sink(), u64::MAX).map_err(fail)?
-        };
-        if found != size {
-            return Err(invalid(
-                &member.name,
-                "size",
-                found,
-                "the file changed while it was read",
-            ));
-        }
-        manifest.members.push(Member {
-            name: member.name.clone(),
-            size,
-            sha256: hexadecimal(&hash),
+    // Most of the bytes are of two members: the pages at entry and at exit.
+    let hashed: Vec<_> = std::thread::scope(|scope| {
+        let spawned = members.iter().map(|member| match member.size() {
+            Some(size) if size > LONG => Ok(scope.spawn(|| hash(member))),
+            _ => Err(hash(member)),
         });
+        let spawned: Vec<_> = spawned.collect();
+        let joined = spawned.into_iter().map(|spawned| match spawned {
+            Ok(thread) => thread
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            Err(hashed) => hashed,
+        });
+        joined.collect()
+    });
+    manifest.members = hashed.into_iter().collect::<Result<_, FormatError>>()?;
+    let mut pages = Vec::new();
+    for member in members.iter().filter(|m| m.name == MEMBER_TABLE) {
+        let mut table = Vec::new();
+        let (mut reader, _, from) = member.open()?;
+        reader
+            .read_to_end(&mut table)
+            .map_err(FormatError::io("read", &from))?;
+        pages = decode_table(MEMBER_TABLE, &table, manifest.page_size)?;
     }
     manifest.pages = pages.len() as u64;
     check_manifest(manifest)?;
     check_stored(manifest, &pages)?;
     check_readable(manifest)
+}
+
+/// What a manifest says of a member.
+fn hash(member: &NewMember<'_>) -> Result<Member, FormatError> {
+    let (mut reader, size, from) = member.open()?;
+    let hashed = copy_hashed(&mut reader, &mut io::sink(), u64::MAX);
+    let (found, hash) = hashed.map_err(FormatError::io("read", &from))?;
+    if found != size {
+        let why = "the file changed while it was read";
+        return Err(invalid(&member.name, "size", found, why));
+    }
+    Ok(Member {
+        name: member.name.clone(),
+        size,
+        sha256: hexadecimal(&hash),
+    })
 }
 
 /// A name beside `name` that no other write uses.

@@ -439,7 +439,7 @@ fn damaged_captures_are_named() {
     assert!(said("\"page_size\":4096", "\"page_size\":0").contains("power of two"));
     assert!(said("{\"version\"", "{\"v").contains("not valid"));
     assert!(said("\"index\":0", "\"index\":7").contains("capture again"));
-    for extension in ["table", "entry", "exit"] {
+    for extension in ["table", "places", "pages"] {
         let path = raw.with_extension(extension);
         let whole = std::fs::read(&path).unwrap();
         std::fs::write(&path, &whole[..whole.len() - 7]).unwrap();

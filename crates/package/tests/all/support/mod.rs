@@ -211,7 +211,7 @@ impl Waiting {
         }
         images[0].tls = tls;
         let stack = mappings.iter().find(|m| m.path == "[stack]").unwrap().end - 2 * PAGE;
-        let (mut table, mut entry, mut exit) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut table, mut places, mut pages) = (Vec::new(), Vec::new(), Vec::new());
         for m in &mappings {
             let program = images
                 .iter()
@@ -230,12 +230,17 @@ impl Waiting {
                 let mut page = vec![0; PAGE as usize];
                 memory.read_exact_at(&mut page, address).unwrap();
                 let mut flags = PAGE_TOUCHED | PAGE_ENTRY_STORED;
-                entry.extend_from_slice(&page);
+                let mut store = |page: &[u8]| {
+                    pages.extend_from_slice(page);
+                    (pages.len() as u64 / PAGE) as u32
+                };
+                let mut place = [store(&page), 0];
                 if writable {
                     flags |= PAGE_WRITTEN | PAGE_EXIT_STORED;
                     change(address, &mut page);
-                    exit.extend_from_slice(&page);
+                    place[1] = store(&page);
                 }
+                places.extend(place.iter().flat_map(|place| place.to_le_bytes()));
                 if code {
                     flags |= PAGE_CODE;
                 }
@@ -291,8 +296,8 @@ impl Waiting {
         std::fs::create_dir_all(directory).unwrap();
         let json = directory.join("0.json");
         std::fs::write(directory.join("0.table"), encode_table(&table)).unwrap();
-        std::fs::write(directory.join("0.entry"), entry).unwrap();
-        std::fs::write(directory.join("0.exit"), exit).unwrap();
+        std::fs::write(directory.join("0.places"), places).unwrap();
+        std::fs::write(directory.join("0.pages"), pages).unwrap();
         std::fs::write(&json, serde_json::to_vec(&capture).unwrap()).unwrap();
         json
     }
