@@ -141,6 +141,10 @@ pub struct Others {
     pub half: u64,
 }
 
+/// Others take the older lines first: what is lost grows with this power of the time. A Xeon loses 3 % of 8 MB in a third of the
+/// half-life, and nearly all in twice the half-life (docs/measured.md, "Ages of pages").
+const SHAPE: i32 = 3;
+
 /// What is left of a trace in the caches.
 #[derive(Debug, Clone, Copy)]
 struct Left {
@@ -165,7 +169,7 @@ impl Left {
         let own = self.missed * share(later, self.others.size);
         // Where it may have been touched again, as much as not: a line too few costs more than one too many.
         let unused = age.saturating_sub(TRACE_IN_USE);
-        let filled = own + LN_2 * share(unused, self.others.half);
+        let filled = own + LN_2 * share(unused, self.others.half).powi(SHAPE);
         let draw = xxh3_64(&page.to_le_bytes()) as f64 / u64::MAX as f64;
         draw <= (-filled).exp()
     }
@@ -441,7 +445,7 @@ mod tests {
             // In use.
             (0, 1_000_000, 1000),
             (0, 2_000_000, 500),
-            (0, 3_000_000, 250),
+            (0, 3_000_000, 4),
             (1 << 20, 0, 368),
             (1 << 19, 2_000_000, 303),
             (8 << 20, 0, 0),

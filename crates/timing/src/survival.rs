@@ -10,6 +10,8 @@ const LINE: usize = 64;
 const SHARE: u64 = 8;
 /// Lines that are read again, at most.
 const READ: usize = 1 << 12;
+/// How often the probe's memory is read before a wait: caches keep what was used again for longer, and programs use theirs in each step.
+const USES: usize = 3;
 /// The first wait in nanoseconds; each is twice the one before.
 const FIRST: u64 = 500_000;
 /// Waits.
@@ -36,11 +38,13 @@ impl Chain {
         Ok(Self { area, order })
     }
 
-    /// Nanoseconds of a load after everything was read once, and what `between` does.
+    /// Nanoseconds of a load after everything was read, and what `between` does.
     fn reading(&mut self, between: impl FnOnce(&[u64], &[u32])) -> f64 {
         let words: &[u64] = self.area.words();
-        let sum: u64 = self.order.iter().map(|at| words[*at as usize]).sum();
-        std::hint::black_box(sum);
+        for _ in 0..USES {
+            let sum: u64 = self.order.iter().map(|at| words[*at as usize]).sum();
+            std::hint::black_box(sum);
+        }
         between(words, &self.order);
         let count = self.order.len().min(READ);
         let begin = Instant::now();
@@ -78,7 +82,7 @@ fn half(curve: &[(u64, f64)]) -> Option<u64> {
     Some(early + ((late - early) as f64 * part) as u64)
 }
 
-/// Nanoseconds after which half of what a program read last, and does not use, has left a last level of `size` bytes although the
+/// Nanoseconds after which half of what a program has read a few times, and does not use, has left a last level of `size` bytes although the
 /// program brings in nothing else. `None` if it stays for longer than a few hundredths of a second. Takes up to a third of a
 /// second, a twentieth where nothing is lost.
 pub fn survival(size: u64) -> Result<Option<u64>, NoMemory> {
