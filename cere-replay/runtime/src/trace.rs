@@ -443,13 +443,13 @@ mod tests {
         for (later, age, expected) in [
             (0, 0, 1000),
             // In use.
-            (0, 1_000_000, 1000),
-            (0, 2_000_000, 500),
-            (0, 3_000_000, 4),
+            (0, TRACE_IN_USE, 1000),
+            (0, TRACE_IN_USE + 1_000_000, 500),
+            (0, TRACE_IN_USE + 2_000_000, 4),
             (1 << 20, 0, 368),
-            (1 << 19, 2_000_000, 303),
+            (1 << 19, TRACE_IN_USE + 1_000_000, 303),
             (8 << 20, 0, 0),
-            (0, 21_000_000, 0),
+            (0, TRACE_IN_USE + 20_000_000, 0),
         ] {
             let found = count(later, age);
             assert!((found - expected).abs() <= 45, "{found} {expected}");
@@ -486,7 +486,11 @@ mod tests {
         assert_eq!(given_back(&trace(0), &pages, None), 500);
         assert_eq!(given_back(&trace(0), &pages, others), 500);
         // Others take half of it.
-        let old = given_back(&trace(2_000_000 / TRACE_AGE_UNIT), &pages, others);
+        let old = given_back(
+            &trace((TRACE_IN_USE + 1_000_000) / TRACE_AGE_UNIT),
+            &pages,
+            others,
+        );
         assert!((200..300).contains(&old), "{old}");
         assert_eq!(given_back(&[], &pages, None), 0);
     }
@@ -542,7 +546,7 @@ mod tests {
             is_old(&entries(&bytes(touched)).unwrap(), &pages, 1 << 14, size)
         };
         let old = |touched: &[u64]| of(touched, 1 << 12);
-        let aged = 100 << TRACE_AGE_SHIFT;
+        let aged = (TRACE_IN_USE / TRACE_AGE_UNIT + 1) << TRACE_AGE_SHIFT;
         assert!(!old(&[0x1000 | aged, 0x2000, 0x3000, 0x4000]));
         assert!(old(&[0x1000 | aged, 0x2000 | aged, 0x3000, 0x4000]));
         assert!(!of(

@@ -261,7 +261,7 @@ pub const TRACE_PAGE: u64 = (1 << TRACE_AGE_SHIFT) - (1 << 12);
 pub const TRACE_AGE_SHIFT: u32 = 47;
 /// Nanoseconds for which a page of a trace stays open, at least, if there is room: later touches show when it was closed. A page
 /// that is no older is *in use*: its age and its place in the trace are those of one touch, and there may be later ones.
-pub const TRACE_IN_USE: u64 = 1_000_000;
+pub const TRACE_IN_USE: u64 = 2_000_000;
 /// Of a page in use that the region has nothing of, a line in so many is touched between what the region uses and the entry: the
 /// touches that brought it into the trace are spread over [`TRACE_IN_USE`], and code that goes across an array touches a line or
 /// two of each page. Found by times in vivo (docs/measured.md, "Warm-up").

@@ -3,7 +3,7 @@
 
 use cere_format::store::Store;
 use cere_measure::edits::captured::Captured;
-use cere_measure::{Lab, Replays, Settings};
+use cere_measure::{Goal, Lab, Replays, Settings};
 use cere_replay::code;
 use cere_system::events::Events;
 use cere_tune::Variant;
@@ -33,6 +33,7 @@ fn settings() -> Settings {
         sandbox: cere_sandbox::Sandbox::none(),
         tolerance: Default::default(),
         timeout: None,
+        energy: None,
     }
 }
 
@@ -91,6 +92,7 @@ impl Program {
             replays: &replays,
             settings: settings(),
             rounds: true,
+            goal: Goal::Time,
         };
         let variant = Variant {
             flags: flags.split(' ').map(str::to_owned).collect(),
