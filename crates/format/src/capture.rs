@@ -264,7 +264,7 @@ pub const TRACE_AGE_SHIFT: u32 = 47;
 pub const TRACE_IN_USE: u64 = 2_000_000;
 /// Of a page in use that the region has nothing of, a line in so many is touched between what the region uses and the entry: the
 /// touches that brought it into the trace are spread over [`TRACE_IN_USE`], and code that goes across an array touches a line or
-/// two of each page. Found by times in vivo (docs/measured.md, "Warm-up").
+/// two of each page. Found by times in vivo (docs/measured.md, "Pages in use").
 pub const TRACE_PART: u64 = 8;
 
 /// Where the touched lines of a page of a trace begin, in bytes from its start: those of `lines` bytes, or a part of them.
