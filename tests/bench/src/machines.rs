@@ -70,7 +70,8 @@ fn by_ratios(known: &[(usize, Vec<f64>)], clusters: usize) -> Result<Vec<Cluster
 fn is_long(subset: &Subset, point: usize) -> bool {
     let of = subset.points[point].members.iter();
     let reference = |c: usize| subset.codelets[c].reference.iter().copied();
-    of.flat_map(|m| reference(m.0)).all(|seconds| seconds >= SHORT)
+    of.flat_map(|m| reference(m.0))
+        .all(|seconds| seconds >= SHORT)
 }
 
 /// Where the errors come from: the clusters as chosen, those that the ratios themselves give, and points without short codelets.
@@ -83,7 +84,9 @@ fn causes(targets: &[(&str, &Subset, Ratios)]) -> Result<()> {
         Some((point, each.collect::<Option<Vec<f64>>>()?))
     });
     let best = by_ratios(&known.collect::<Vec<_>>(), subset.clusters.len())?;
-    println!("\n| target | clusters | as chosen, median | by the ratios themselves | without codelets below 0.1 ms |");
+    println!(
+        "\n| target | clusters | as chosen, median | by the ratios themselves | without codelets below 0.1 ms |"
+    );
     println!("|---|---|---|---|---|");
     for (name, subset, ratios) in targets {
         let long: Ratios = (0..ratios.len())
