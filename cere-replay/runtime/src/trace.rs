@@ -476,7 +476,7 @@ mod tests {
         let trace = |age: u64| {
             let half = (1..=500)
                 .chain([2000, 3000])
-                .map(|page| page * PAGE | age << TRACE_AGE_SHIFT);
+                .map(|page| (page * PAGE) | (age << TRACE_AGE_SHIFT));
             entries(&bytes(&half.collect::<Vec<_>>())).unwrap()
         };
         let others = Some(Others {
