@@ -1,6 +1,6 @@
 //! Loops and blocks in C and C++, by their text: what macros hide is not seen.
 
-use super::{Loop, Outline, Place};
+use super::place::{Loop, Outline, Place};
 
 /// `text` with blanks in the place of comments, literals and directives, byte for byte.
 fn blanked(text: &str) -> Vec<u8> {

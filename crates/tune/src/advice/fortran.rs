@@ -1,6 +1,6 @@
 //! Loops in Fortran, free or fixed form.
 
-use super::{Loop, Place};
+use super::place::{Loop, Place};
 
 /// What a line does to loops.
 enum Line {

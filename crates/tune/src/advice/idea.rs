@@ -1,7 +1,7 @@
 //! Which lines are tried in the place of flags, the most likely first.
 
+use super::place::{Loop, Outline, Place};
 use super::wish::{self, Scope, Wish, alternatives};
-use super::{Loop, Outline, Place};
 
 /// Ideas that are kept of all combinations.
 const MOST: usize = 200;

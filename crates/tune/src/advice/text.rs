@@ -1,6 +1,6 @@
 //! Lines put into a text.
 
-use super::Place;
+use super::place::Place;
 
 /// `text` with `added`, each at its place. `keep_numbers`: lines that follow a new one keep their numbers, as the compiler counts them.
 #[must_use]

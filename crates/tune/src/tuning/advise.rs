@@ -1,6 +1,6 @@
 //! Lines of source that give a winner's machine code without its flags. Each is compiled, none is guessed.
 
-use super::fewest::minimise;
+use super::minimise::minimise;
 use crate::Variant;
 use crate::advice::idea::{Idea, Line, Lines, ideas, placed};
 use crate::advice::{Outline, outline, text};

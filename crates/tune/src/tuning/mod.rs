@@ -15,6 +15,7 @@ mod explain;
 mod fewest;
 mod found;
 mod journal;
+mod minimise;
 pub mod nodes;
 mod request;
 mod searches;
