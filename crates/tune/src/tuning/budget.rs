@@ -172,12 +172,12 @@ mod tests {
         let again = left.again(0.5).as_secs_f64();
         assert!((30.0..31.0).contains(&again), "{again}");
         assert_eq!(left.again(0.01), AGAIN);
-        left = left.by(Goal::Edp);
-        assert_eq!(left.again(0.01), AGAIN_BY_ENERGY);
         // What one region took the others no longer have.
         left.start -= Duration::from_secs(30);
         let again = left.again(1.0).as_secs_f64();
         assert!((29.0..=30.0).contains(&again), "{again}");
+        left = left.by(Goal::Edp);
+        assert_eq!(left.again(0.01), AGAIN_BY_ENERGY);
         assert!(left.take() && left.take() && !left.take());
     }
 
