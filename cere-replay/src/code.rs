@@ -62,7 +62,7 @@ pub fn same(package: &Path, manifest: &Manifest, object: Option<&Path>) -> SameC
     }
 }
 
-/// A hash over the code of a function in an object that is not linked; none if the object does not define it.
+/// A hash over the code of a function in an object that is not linked; none if the object does not define it, or not how long it is.
 ///
 /// # Errors
 /// The object cannot be read.
@@ -83,10 +83,16 @@ pub fn of_function(object: &Path, symbol: &str) -> Result<Option<String>, Replay
     let section = file.section_by_index(index).map_err(bad)?;
     let (start, size) = (found.address(), found.size());
     let code = section.data().map_err(bad)?;
-    let code = code.get(start as usize..(start + size) as usize);
-    let mut parts = vec![code.unwrap_or_default().to_vec()];
+    let end = start.saturating_add(size);
+    let Some(code) = code
+        .get(start as usize..end as usize)
+        .filter(|code| !code.is_empty())
+    else {
+        return Ok(None);
+    };
+    let mut parts = vec![code.to_vec()];
     for (offset, relocation) in section.relocations() {
-        if (start..start + size).contains(&offset) {
+        if (start..end).contains(&offset) {
             let text = relocation_text(&file, offset - start, &relocation).map_err(bad)?;
             parts.push(text.into_bytes());
         }

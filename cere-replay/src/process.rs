@@ -282,7 +282,11 @@ pub fn outcome(
     let opened = match watch {
         Watch::Counters(opening) => Some(opening.opened().map_err(counters)?),
         // The reader sees the end of the stream when the replay ends.
-        _ => None,
+        Watch::Stream(_)
+        | Watch::Clock
+        | Watch::Energy(..)
+        | Watch::Stores(_)
+        | Watch::Unset(_) => None,
     };
     let status = wait::within(&mut child, limit.time).map_err(io("wait for", executable))?;
     let Some(status) = status else {

@@ -193,7 +193,8 @@ fn predictions_are_arithmetic() -> Result<()> {
     ensure!(first[0][1]["predicted_seconds"].as_f64() <= first[1][1]["predicted_seconds"].as_f64());
     // Expected errors: of machines where members do as their representatives, none.
     let machines = ["--machines", "double.json", "kinds.json"];
-    // With logarithms, the default: by linear metrics a point of four may be nearer to one of another kind.
+    // With logarithms, the default. The chain makes three accesses in all: by linear metrics it counts much whether its two constants
+    // share a line.
     let logarithms = ["--json", "--clusters", "3"];
     let expected = found(subset(at, &logarithms).args(machines))?;
     let errors = &expected["expected_error"]["programs"];

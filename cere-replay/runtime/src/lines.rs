@@ -112,9 +112,7 @@ impl Lines {
             unsafe { std::ptr::write_volatile(at, std::ptr::read_volatile(at)) };
         }
     }
-}
 
-impl Lines {
     /// Reads, or writes with what they hold, the part of a page's lines that a trace's page in use stands for.
     ///
     /// # Safety

@@ -167,7 +167,7 @@ impl Left {
     fn has(self, page: u64, later: u64, age: u64) -> bool {
         let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
         let own = self.missed * share(later, self.others.size);
-        // Where it may have been touched again, as much as not: a line too few costs more than one too many.
+        // Until then it may have been touched again.
         let unused = age.saturating_sub(TRACE_IN_USE);
         let filled = own + LN_2 * share(unused, self.others.half).powi(SHAPE);
         let draw = xxh3_64(&page.to_le_bytes()) as f64 / u64::MAX as f64;
@@ -180,21 +180,16 @@ impl Left {
 pub fn given_back(entries: &[Entry], pages: &Pages, others: Option<Others>) -> u64 {
     let left = others.map(|others| Left::of(entries, others));
     let absent = |page| pages.at(page).is_some_and(|p| p.is(PAGE_ABSENT));
-    let there = |(at, entry): (usize, &Entry)| {
+    let there = |(at, entry): &(usize, &Entry)| {
         let later = (entries.len() - at) as u64 * PAGE;
         absent(entry.page) && left.is_none_or(|left| left.has(entry.page, later, entry.age))
     };
-    entries
-        .iter()
-        .enumerate()
-        .map(there)
-        .filter(|there| *there)
-        .count() as u64
+    entries.iter().enumerate().filter(there).count() as u64
 }
 
 /// Whether a quarter or more of the region's pages were not in use at entry: touched long before, or before more than `near`
-/// bytes of others. To fill a cache takes longer than a region that is in use: the processor forgets in the meantime what it
-/// knows of it. Not if the largest cache, of `size` bytes, holds all that the program touched: it has used that again and
+/// bytes of others. If they were in use, filling a cache would take so long that the processor forgets what it knows of the
+/// region. Not if the largest cache, of `size` bytes, holds all that the program touched: it has used that again and
 /// again.
 pub fn is_old(entries: &[Entry], pages: &Pages, near: u64, size: u64) -> bool {
     if entries.len() as u64 * PAGE <= size {

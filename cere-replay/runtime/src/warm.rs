@@ -31,8 +31,8 @@ pub struct Warm<'a> {
     data: Vec<(u64, u64)>,
     /// The part of it, and of the region's code, that the trace does not hold.
     untraced: Vec<(u64, u64)>,
-    /// As much memory as was not there at entry: what the program had not given back shortly before, and what it had.
-    frames: [Option<Area>; 2],
+    /// As much memory as was not there at entry, and how many bytes of it the program had not given back shortly before.
+    frames: Option<(Area, u64)>,
     /// This executable and its libraries.
     images: Vec<(u64, u64)>,
     /// What the caller touched last.
@@ -132,16 +132,14 @@ impl Needs<'_> {
         merge(data, 0)
     }
 
-    /// As much memory as was not there at entry: cold and warm.
-    fn frames(&self, lines: &Lines) -> Result<[Option<Area>; 2], Error> {
+    /// As much memory as was not there at entry, and how many bytes of it are cold.
+    fn frames(&self, lines: &Lines) -> Result<Option<(Area, u64)>, Error> {
         let absent = space::bytes(&space::absent(&self.pages.all));
+        if absent == 0 || !lines.can_flush() {
+            return Ok(None);
+        }
         let warm = trace::given_back(self.trace, self.pages, self.others()) * PAGE;
-        let warm = warm.min(absent);
-        let area = |bytes: u64| {
-            let wanted = (bytes > 0 && lines.can_flush()).then_some(bytes);
-            wanted.map(Area::new).transpose()
-        };
-        Ok([area(absent - warm)?, area(warm)?])
+        Ok(Some((Area::new(absent)?, absent.saturating_sub(warm))))
     }
 
     /// What the caller touched last, as far as it lies in `data`.
@@ -254,17 +252,15 @@ impl<'a> Warm<'a> {
     /// The region's page faults take the frames that the kernel got back last: of the repetition before, which are still in
     /// the caches. A program gets frames that are not, unless it has given back as much shortly before.
     fn fresh_frames(&self) {
-        let [cold, warm] = &self.frames;
-        let areas = || [cold, warm].into_iter().flatten();
-        for area in areas() {
+        if let Some((area, cold)) = &self.frames {
+            let (start, end) = area.range();
             // SAFETY: memory of our own.
-            unsafe { self.lines.write(area.range()) };
+            unsafe {
+                self.lines.write((start, end));
+                self.lines.flush(&[(start, start + cold)]);
+            }
+            area.give_back();
         }
-        if let Some(area) = cold {
-            // SAFETY: memory of our own.
-            unsafe { self.lines.flush(&[area.range()]) };
-        }
-        areas().for_each(Area::give_back);
     }
 
     /// Displaces what flushing leaves: page tables.

@@ -335,3 +335,21 @@ end program
     // No file of the build is written again.
     assert_eq!(written_at(&module), built);
 }
+
+#[test]
+fn functions_without_a_length_are_not_compared() {
+    let place = tempfile::tempdir().expect("a directory");
+    let of = |text: &str| {
+        let [source, object] = ["f.s", "f.o"].map(|name| place.path().join(name));
+        std::fs::write(&source, text).expect("written");
+        let mut assemble = Command::new("clang-22");
+        assemble.args(["-c", "-o"]).args([&object, &source]);
+        assert!(assemble.status().expect("clang-22").success());
+        code::of_function(&object, "f").expect("an object")
+    };
+    let nothing_said = of(".globl f\nf:\n nop\n ret\n");
+    assert_eq!(nothing_said, None);
+    let [nop, other] =
+        ["nop", "int3"].map(|i| of(&format!(".globl f\nf:\n {i}\n ret\n.size f, .-f\n")));
+    assert!(nop.is_some() && nop != other);
+}

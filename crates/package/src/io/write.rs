@@ -11,6 +11,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::ScopedJoinHandle;
 
 /// Numbers hardly get smaller at higher levels, which take twice as long.
 const LEVEL: i32 = 1;
@@ -64,14 +65,6 @@ impl<'a> NewMember<'a> {
         Self {
             name: name.into(),
             data: MemberData::Stream(size, Box::new(open)),
-        }
-    }
-    /// Bytes, as far as they are known without opening it.
-    fn size(&self) -> Option<u64> {
-        match &self.data {
-            MemberData::Bytes(bytes) => Some(bytes.len() as u64),
-            MemberData::File(_) => None,
-            MemberData::Stream(size, _) => Some(*size),
         }
     }
     pub(super) fn open(&self) -> Result<(Box<dyn Read + '_>, u64, PathBuf), FormatError> {
@@ -173,18 +166,11 @@ pub fn write_package(
 fn list_members(manifest: &mut Manifest, members: &[NewMember<'_>]) -> Result<(), FormatError> {
     // Most of the bytes are of two members: the pages at entry and at exit.
     let hashed: Vec<_> = std::thread::scope(|scope| {
-        let spawned = members.iter().map(|member| match member.size() {
-            Some(size) if size > LONG => Ok(scope.spawn(|| hash(member))),
-            _ => Err(hash(member)),
-        });
+        let spawned = members.iter().map(|member| scope.spawn(|| hash(member)));
         let spawned: Vec<_> = spawned.collect();
-        let joined = spawned.into_iter().map(|spawned| match spawned {
-            Ok(thread) => thread
-                .join()
-                .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-            Err(hashed) => hashed,
-        });
-        joined.collect()
+        let joined = spawned.into_iter().map(ScopedJoinHandle::join);
+        let hashed = joined.map(|h| h.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        hashed.collect()
     });
     manifest.members = hashed.into_iter().collect::<Result<_, FormatError>>()?;
     let mut pages = Vec::new();

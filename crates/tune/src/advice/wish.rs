@@ -144,17 +144,13 @@ fn of_one_word(word: &str) -> Vec<Vec<Wish>> {
             _ => narrow.into(),
         };
     }
-    if let Some(name) = word.strip_prefix("-march=") {
-        return match name {
-            "native" => Vec::new(),
-            name => vec![vec![Target(format!("arch={name}"))]],
-        };
-    }
-    if let Some(name) = word.strip_prefix("-mtune=") {
-        return match name {
-            "native" => Vec::new(),
-            name => vec![vec![Target(format!("tune={name}"))]],
-        };
+    for (flag, key) in [("-march=", "arch"), ("-mtune=", "tune")] {
+        if let Some(name) = word.strip_prefix(flag) {
+            return match name {
+                "native" => Vec::new(),
+                name => vec![vec![Target(format!("{key}={name}"))]],
+            };
+        }
     }
     match word.strip_prefix("-m") {
         Some(name) if FEATURES.iter().any(|f| name.starts_with(f)) => {

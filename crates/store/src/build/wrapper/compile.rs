@@ -152,20 +152,16 @@ impl Job {
 
     /// `line` with the plugin and its options. Later options win, so ours come after the user's.
     fn with_plugin(&self, line: &[String], plugin: &Path) -> Vec<String> {
-        let end = line
-            .iter()
-            .rposition(|a| a == "-c" || a == "-S")
-            .unwrap_or(0);
-        let mut full = line[..end].to_vec();
-        full.push(format!("-fpass-plugin={}", plugin.display()));
+        let mut options = vec![format!("-fpass-plugin={}", plugin.display())];
         if !self.parsed.debug && !self.parsed.tracks {
-            full.push("-gline-tables-only".into());
+            options.push("-gline-tables-only".into());
         }
         if self.name != FLANG {
             // Keeps the names of live-ins.
-            full.push("-fno-discard-value-names".into());
+            options.push("-fno-discard-value-names".into());
         }
-        full.extend(line[end..].iter().cloned());
+        let mut full = line.to_vec();
+        add_options(&mut full, options);
         full
     }
 
@@ -237,6 +233,13 @@ pub enum Tried {
     Done(String),
     /// Its status, and what it said.
     Failed(ExitStatus, String),
+}
+
+/// Puts `options` behind those of a line: later ones win.
+pub fn add_options(line: &mut Vec<String>, options: impl IntoIterator<Item = String>) {
+    let end = line.iter().rposition(|a| a == "-c" || a == "-S");
+    let end = end.unwrap_or(0);
+    line.splice(end..end, options);
 }
 
 /// Compiles with the pass by `attempt`, which reads `record` from the file `path`, as often as the pass asks for it: each time without

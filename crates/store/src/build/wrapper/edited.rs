@@ -1,7 +1,7 @@
 //! Compiles an edited source as the build compiled it, beside the build: what is kept goes into another store, and no file of the
 //! build's is written.
 
-use super::compile::{Tried, through_pass};
+use super::compile::{Tried, add_options, through_pass};
 use super::job::Job;
 use super::tools::{compiler, drivers};
 use super::{front, modules, rust};
@@ -117,8 +117,7 @@ fn driven(unit: &Unit, edit: &Edit, scratch: &Path, plugin: &Path, object: &Path
     if job.name != FLANG {
         options.push("-fno-discard-value-names".into());
     }
-    let end = line.iter().rposition(|a| a == "-c" || a == "-S");
-    line.splice(end.unwrap_or(0)..end.unwrap_or(0), options);
+    add_options(&mut line, options);
     let mut steps = Vec::new();
     if job.front {
         let bitcode = scratch.join("front.bc");
@@ -176,8 +175,7 @@ fn line(unit: &Unit, edit: &Edit, scratch: &Path, object: &Path) -> Result<(Job,
         state::make_directory(&own)?;
         options.push(format!("-J{}", own.display()));
     }
-    let end = line.iter().rposition(|a| a == "-c" || a == "-S");
-    line.splice(end.unwrap_or(0)..end.unwrap_or(0), options);
+    add_options(&mut line, options);
     Ok((job, line))
 }
 
@@ -200,8 +198,7 @@ pub fn plainly(
         );
     }
     let (job, mut line) = line(unit, edit, scratch, object)?;
-    let end = line.iter().rposition(|a| a == "-c" || a == "-S");
-    line.splice(end.unwrap_or(0)..end.unwrap_or(0), flags.iter().cloned());
+    add_options(&mut line, flags.iter().cloned());
     let step = Step {
         program: job.compiler.clone(),
         line,
