@@ -20,6 +20,7 @@
 //! | [`proc`] | the kernel | the command |
 //! | [`caches`] | the kernel (sysfs) | the command, the replay runtime |
 //! | [`system`] | | the preload library and the packager: which libraries a replay takes fresh |
+//! | [`explain`] | `cere explain` | the report: why a region takes its time |
 //! | [`error`] | | all readers |
 //! | [`untrusted`] | | all readers and printers of untrusted text |
 //!
@@ -38,6 +39,7 @@ pub mod capture;
 pub mod clibrary;
 pub mod count;
 pub mod error;
+pub mod explain;
 pub mod language;
 pub mod machine;
 pub mod mpi;

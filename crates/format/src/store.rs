@@ -95,6 +95,10 @@ impl Store {
     pub fn captures(&self) -> PathBuf {
         self.root.join("captures.json")
     }
+    /// Why regions take their time: `cere explain`. `<hash of unit and index>.json`, one a region.
+    pub fn explanations(&self) -> PathBuf {
+        self.root.join("explanations")
+    }
     /// The choices that tuning found.
     pub fn tuned(&self) -> PathBuf {
         self.root.join("tuned.toml")
