@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-const SOURCES: [&str; 18] = [
+const SOURCES: [&str; 19] = [
     "src/shim.cpp",
     "src/extract.cpp",
     "src/functions.cpp",
@@ -21,6 +21,7 @@ const SOURCES: [&str; 18] = [
     "src/alike.cpp",
     "src/pairing.cpp",
     "src/bridge.cpp",
+    "src/ablate.cpp",
 ];
 
 fn main() {

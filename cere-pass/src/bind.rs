@@ -8,7 +8,7 @@ use crate::symbols::{
 };
 use crate::unit::run;
 use crate::{ir, labels, lost, shapes, shim};
-use cere_format::build::BindPlan;
+use cere_format::build::{Ablation, BindPlan};
 use llvm_sys::LLVMLinkage;
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
@@ -44,7 +44,23 @@ pub fn pin(module: LLVMModuleRef, plan: &BindPlan) -> Result<()> {
         // SAFETY: the module is live.
         unsafe { shim::cere_tell_stores(module) };
     }
+    if plan.ablation == Some(Ablation::Dependences) {
+        // SAFETY: sets what the pass before the vectoriser reads, in this thread.
+        unsafe { shim::cere_all_parallel() };
+    }
     Ok(())
+}
+
+/// Takes a cause of time out of the optimised code.
+fn ablate(module: LLVMModuleRef, plan: &BindPlan) {
+    let what = match plan.ablation {
+        None | Some(Ablation::Dependences) => return,
+        Some(Ablation::Chains) => 0,
+        Some(Ablation::Divisions) => 1,
+        Some(Ablation::Stores) => 2,
+    };
+    // SAFETY: the module is live.
+    unsafe { shim::cere_ablate(module, what) };
 }
 
 /// The module's functions of these names.
@@ -71,6 +87,7 @@ fn lacks_some_of(module: LLVMModuleRef, captured: &Captured, roots: &[String]) -
 
 /// Applies the plan to the module.
 pub fn bind(module: LLVMModuleRef, plan: &BindPlan) -> Result<()> {
+    ablate(module, plan);
     if plan.typed {
         // SAFETY: the module is live.
         unsafe { shim::cere_tell_types(module) };

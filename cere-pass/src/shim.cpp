@@ -24,6 +24,8 @@ using namespace llvm;
 extern "C" void cere_pipeline_start(LLVMModuleRef M, bool Optimize);
 extern "C" void cere_retarget(LLVMModuleRef M);
 extern "C" void cere_bind(LLVMModuleRef M);
+// In ablate.cpp.
+void cere_register_parallel(PassBuilder &PB);
 // In labels.cpp.
 extern "C" void cere_reach_labels(Module &M, SmallPtrSetImpl<const Value *> &Seen, const char *Prefix);
 
@@ -85,6 +87,7 @@ SmallPtrSet<const Value *, 32> reached(LLVMValueRef *Roots, size_t Count) {
 extern "C" {
 
 void cere_register(PassBuilder &PB) {
+  cere_register_parallel(PB);
   PB.registerPipelineStartEPCallback(
       [](ModulePassManager &MPM, OptimizationLevel Level) { MPM.addPass(StartPass(Level != OptimizationLevel::O0)); });
   PB.registerPipelineParsingCallback(

@@ -133,6 +133,8 @@ unsafe extern "C" {
         function: *const c_char,
         note: *mut *mut c_char,
     ) -> *mut c_char;
+    pub fn cere_all_parallel();
+    pub fn cere_ablate(module: LLVMModuleRef, what: u32) -> size_t;
     pub fn cere_demangle(symbol: *const c_char) -> *mut c_char;
     pub fn cere_linkage_name(location: LLVMMetadataRef) -> *mut c_char;
     pub fn cere_compiled(module: LLVMModuleRef) -> *mut c_char;

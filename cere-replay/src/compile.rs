@@ -3,7 +3,8 @@
 use crate::{Options, ReplayError, limit};
 use cere_format::abi::{IDENT_SYMBOL_PREFIX, INVOKE_SYMBOL_PREFIX, OUTLINED_SYMBOL_PREFIX};
 use cere_format::build::{
-    BUILD_VERSION, BindPlan, BoundLabels, ENV_BIND, ENV_SHAPES, Language, Retarget, Shapes,
+    Ablation, BUILD_VERSION, BindPlan, BoundLabels, ENV_BIND, ENV_SHAPES, Language, Retarget,
+    Shapes,
 };
 use cere_format::package::{
     Function, MEMBER_ENTRY, MEMBER_MANIFEST, MEMBER_TLS_ENTRY, Manifest, PackageUnit, addresses_in,
@@ -85,6 +86,7 @@ pub fn bind_plan(manifest: &Manifest, index: usize, retarget: Retarget, pinned: 
         typed: false,
         traced: false,
         counted: None,
+        ablation: None,
     }
 }
 
@@ -276,13 +278,15 @@ fn unit(
     let unit = &manifest.units[index];
     let edited = options.edited.iter().find(|e| e.unit == unit.id);
     let other = change.other || options.settings.passes.is_some() || form == Form::Bound;
-    let pinned = other || edited.is_some() || code == Code::Traced;
+    let parallel = options.ablation == Some(Ablation::Dependences);
+    let pinned = other || edited.is_some() || code == Code::Traced || parallel;
     let lined = lined.and_then(|lined| lined.get(&unit.id));
     let ir = edited.map(|edited| &edited.ir).or(lined);
     let mut plan = bind_plan(manifest, index, change.retarget, pinned);
     plan.typed = code == Code::Typed;
     plan.traced = code == Code::Traced;
     plan.counted = (code == Code::Counted).then(|| unit.id.clone());
+    plan.ablation = options.ablation;
     if pinned || code != Code::Timed {
         plan.labels = labels(manifest, index);
     }

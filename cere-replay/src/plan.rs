@@ -86,5 +86,6 @@ pub fn plan(
         unset: Unset::default(),
         untrained: false,
         report: false,
+        memory: options.memory.clone(),
     }
 }

@@ -249,7 +249,10 @@ pub fn outcome(
     options: &Options,
 ) -> Result<(ReplayOutcome, Vec<Readings>), ReplayError> {
     // What a keeper holds is in its forks' memory.
-    let keepers = options.keepers.as_ref().filter(|_| !plan.sealed);
+    let keepers = options
+        .keepers
+        .as_ref()
+        .filter(|_| !plan.sealed && plan.memory.is_none());
     if let (Watch::Clock, Some(keepers)) = (&watch, keepers)
         && let Some(outcome) = keepers.outcome(executable, manifest, plan, options)
     {

@@ -1,7 +1,8 @@
 //! What is to be replayed how.
 
 use crate::kept::pool::Keepers;
-use cere_format::replay::{Operand, Repetitions, Warmup};
+use cere_format::build::Ablation;
+use cere_format::replay::{ChangedMemory, Operand, Repetitions, Warmup};
 use cere_format::verdict::Tolerance;
 use cere_sandbox::Sandbox;
 use cere_system::events::Events;
@@ -70,6 +71,10 @@ pub struct Options {
     pub keepers: Option<Arc<Keepers>>,
     /// Whether the code lies elsewhere than it would: what a result has of its addresses shows.
     pub elsewhere: bool,
+    /// What is taken out of the code; then nothing should be compared.
+    pub ablation: Option<Ablation>,
+    /// Changes of the memory, to see what it costs; then nothing should be compared.
+    pub memory: ChangedMemory,
     /// Hears why something takes long.
     pub events: Events,
 }

@@ -43,6 +43,8 @@ pub enum Error {
     Unsealed,
     /// The processor cannot flush operands.
     NoFlush,
+    /// Pages cannot share frames.
+    Compact(&'static str),
     /// The OpenMP runtime is another one.
     NoOpenMp,
     /// It does not start all threads.
@@ -217,6 +219,9 @@ impl fmt::Display for Error {
                 "this processor flushes no lines by address (clflush), so that an operand can only be warm: for a replay in \
                  which all is cold take --warmup cold",
             ),
+            Self::Compact(why) => {
+                write!(to, "the captured data cannot share a few pages: {why}")
+            }
             Self::NoOpenMp => to.write_str(
                 "the library that stands for the OpenMP runtime has no __kmpc_fork_call: is it LLVM's (libomp)?",
             ),

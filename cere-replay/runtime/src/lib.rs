@@ -32,6 +32,7 @@
 //! | [`mod@energy`] | what the region takes of energy, preparing it apart |
 //! | [`samples`] | which repetitions count, and when there are enough |
 //! | [`warm`] | the caches' state before a repetition |
+//! | [`compact`] | memory that shares few frames, to see what it costs |
 //! | [`operand`] | memory and code in states of their own |
 //! | [`trace`] | the captured page trace |
 //! | [`caches`], [`lines`], [`processor`] | the machine's caches, cache lines, where the replay runs |
@@ -49,6 +50,7 @@ mod caches;
 mod check;
 mod clock;
 mod code;
+mod compact;
 mod compare;
 mod constants;
 mod control;

@@ -2,6 +2,7 @@
 
 use crate::clock;
 use crate::code;
+use crate::compact::Frames;
 use crate::compare::{self, Allowed};
 use crate::control::Control;
 use crate::count::Counting;
@@ -65,6 +66,7 @@ struct Stage<'a> {
     streams: Streams,
     told: Option<Told<'static>>,
     output: Output,
+    frames: &'a Frames,
     /// Whether several threads take blocks of the region heap: which of them came first shows there.
     in_team: bool,
     sealed: bool,
@@ -73,6 +75,7 @@ struct Stage<'a> {
 impl Stage<'_> {
     fn put_back(&self, state: &State) {
         state.restore();
+        self.frames.fill();
         self.streams.put_back();
         if let Some(told) = &self.told {
             told.put_back(heap::is_librarys);
@@ -160,6 +163,7 @@ impl Compared<'_> {
 struct Placed {
     manifest: &'static Manifest,
     pages: Pages,
+    frames: Frames,
     trace: Vec<trace::Entry>,
     control: Control,
     block: Block,
@@ -188,6 +192,10 @@ impl Placed {
                 space::open(manifest, &pages.all)?;
             }
         }
+        if plan.memory.huge {
+            space::prefer_huge(&pages.all);
+        }
+        let frames = Frames::place(&plan.memory, &mut pages)?;
         // SAFETY: no other thread has started, nothing here keeps such addresses, and the captured ones are reserved.
         let mut control = unsafe { Control::place(manifest, &mut pages) };
         let block = blocks(plan, manifest)?;
@@ -203,6 +211,7 @@ impl Placed {
         Ok(Self {
             kept: Kept::of(plan.kept, manifest, &pages),
             manifest,
+            frames,
             pages,
             trace,
             control,
@@ -261,6 +270,9 @@ pub fn run() -> Result<i32, Error> {
     let team = crew.team.as_ref();
     let (block, kept) = (&placed.block, &placed.kept);
     let mut state = State::new(manifest, pages, kept, &libraries.words, block, team);
+    if plan.memory.present {
+        state.keep_absent();
+    }
     let (recompiled, origins) = install_code(manifest, pages, &libraries)?;
     watch(&plan, manifest, pages)?;
     let output = keep_text(manifest, placed.answers.get(), crew.in_team)?;
@@ -268,7 +280,7 @@ pub fn run() -> Result<i32, Error> {
     let lacking = told.as_mut().map_or(Vec::new(), Told::begin);
     let streams = Streams::find(&origins, pages);
     let pinned = crew.pin();
-    let region = region(&placed, &origins, crew.several);
+    let region = region(&placed, &origins, crew.several, &plan);
     notes.splice(0..0, pinned.note());
     notes.extend(lacking.iter().map(|name| {
         format!("this machine has no locale `{name}`, which the program had: what the region makes of characters may differ")
@@ -282,6 +294,7 @@ pub fn run() -> Result<i32, Error> {
         streams,
         told,
         output,
+        frames: &placed.frames,
         in_team: crew.in_team,
         sealed: plan.sealed,
     };
@@ -357,11 +370,23 @@ fn watch(plan: &ReplayPlan, manifest: &'static Manifest, pages: &Pages) -> Resul
 }
 
 /// The region as it runs on what is in place.
-fn region<'a>(placed: &'a Placed, origins: &Origins, several: bool) -> Region<'a> {
-    let absent = space::bytes(&space::absent(&placed.pages.all)) / PAGE;
+fn region<'a>(
+    placed: &'a Placed,
+    origins: &Origins,
+    several: bool,
+    plan: &ReplayPlan,
+) -> Region<'a> {
+    let absent = match plan.memory.present {
+        true => 0,
+        false => space::bytes(&space::absent(&placed.pages.all)) / PAGE,
+    };
     let environment = Environment::find(origins, &placed.pages);
     let thread = (environment, &placed.control);
-    Region::new(placed.manifest, glue().0, thread, absent, several)
+    let region = Region::new(placed.manifest, glue().0, thread, absent, several);
+    match plan.memory.compact.is_empty() {
+        true => region,
+        false => region.without_denormals(),
+    }
 }
 
 /// Locks of the OpenMP runtime in captured memory.

@@ -255,6 +255,17 @@ pub fn huge_pages(manifest: &Manifest, pages: &[Page]) -> Vec<(u64, u64)> {
         .collect()
 }
 
+/// Asks for huge pages wherever captured pages fill whole ones. Best effort: the system may have none.
+pub fn prefer_huge(pages: &[Page]) {
+    for (start, end) in merge(pages.iter().map(|p| (p.start(), p.end())).collect(), 0) {
+        let (start, end) = (start.next_multiple_of(HUGE), end & !(HUGE - 1));
+        if start < end {
+            // SAFETY: a hint on captured pages that are open and not filled yet.
+            unsafe { libc::syscall(libc::SYS_madvise, start, end - start, libc::MADV_HUGEPAGE) };
+        }
+    }
+}
+
 /// Ranges of pages that were not there at entry.
 pub fn absent(pages: &[Page]) -> Vec<(u64, u64)> {
     let absent = pages.iter().filter(|p| p.is(PAGE_ABSENT));

@@ -91,6 +91,15 @@ impl<'a> State<'a> {
         state
     }
 
+    /// Memory that was not there at entry is there, zero, before each repetition.
+    pub fn keep_absent(&mut self) {
+        self.absent.clear();
+        let absent = self.pages.all.iter().filter(|p| p.is(PAGE_ABSENT));
+        self.changed.extend(absent);
+        self.changed.sort_unstable_by_key(Page::start);
+        self.divide_pages();
+    }
+
     /// Divides the changed pages among the threads that touch them first.
     fn divide_pages(&mut self) {
         let threads = self.team.map_or(1, Team::threads) as usize;

@@ -283,6 +283,8 @@ pub fn options(directory: &Path) -> Options {
         edited: Vec::new(),
         keepers: None,
         elsewhere: false,
+        ablation: None,
+        memory: Default::default(),
         events: Events::ignored(),
     }
 }

@@ -1,6 +1,6 @@
 //! `cere asm REGION...`: machine code beside its source, with executions, remarks of the optimiser and a model's bound.
 
-use crate::each::{Shown, each};
+use crate::each::{Shown, each, one_of_each_region};
 use crate::options::{Common, Flags, Replaying, pipeline};
 use crate::show;
 use crate::show::asm::{Compared, json, text};
@@ -8,10 +8,8 @@ use anyhow::Result;
 use cere_count::listing::{self, Listing, diff};
 use cere_format::package::Manifest;
 use cere_measure::{Replays, Settings};
-use cere_package::io::read_manifest;
 use cere_store::{find, lines};
-use cere_system::console::note;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Show machine code beside its source: executions, remarks, bounds
 #[derive(clap::Args)]
@@ -112,36 +110,6 @@ impl Lister<'_> {
             false => Ok(()),
         }
     }
-}
-
-/// The first of the codelets of each region; what is left out is named.
-fn one_of_each_region(files: Vec<PathBuf>) -> Vec<PathBuf> {
-    let mut regions: Vec<(String, u32)> = Vec::new();
-    let mut kept = Vec::new();
-    let mut left_out = Vec::new();
-    for file in files {
-        // A damaged one is reported when it is unpacked.
-        let Ok(manifest) = read_manifest(&file) else {
-            kept.push(file);
-            continue;
-        };
-        let region = (manifest.key.unit, manifest.key.index);
-        match regions.contains(&region) {
-            true => left_out.push(manifest.name),
-            false => {
-                regions.push(region);
-                kept.push(file);
-            }
-        }
-    }
-    if let Some(first) = left_out.first() {
-        let more = if left_out.len() > 1 { ", ..." } else { "" };
-        note!(
-            "left out {} more codelets of the same regions ({first}{more}): name one to see it",
-            left_out.len()
-        );
-    }
-    kept
 }
 
 /// Runs the subcommand.

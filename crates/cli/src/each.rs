@@ -1,6 +1,7 @@
 //! A command on several codelets, one after the other.
 
 use anyhow::Result;
+use cere_package::io::read_manifest;
 use cere_store::codelets;
 use cere_system::console::{note, print, progress};
 use serde_json::Value;
@@ -53,4 +54,34 @@ pub fn each<T>(
     }
     let failed = all.len() < files.len() || all.iter().any(shown.is_different);
     Ok(u8::from(failed))
+}
+
+/// The first of the codelets of each region; what is left out is named.
+pub fn one_of_each_region(files: Vec<PathBuf>) -> Vec<PathBuf> {
+    let mut regions: Vec<(String, u32)> = Vec::new();
+    let mut kept = Vec::new();
+    let mut left_out = Vec::new();
+    for file in files {
+        // A damaged one is reported when it is unpacked.
+        let Ok(manifest) = read_manifest(&file) else {
+            kept.push(file);
+            continue;
+        };
+        let region = (manifest.key.unit, manifest.key.index);
+        match regions.contains(&region) {
+            true => left_out.push(manifest.name),
+            false => {
+                regions.push(region);
+                kept.push(file);
+            }
+        }
+    }
+    if let Some(first) = left_out.first() {
+        let more = if left_out.len() > 1 { ", ..." } else { "" };
+        note!(
+            "left out {} more codelets of the same regions ({first}{more}): name one to see it",
+            left_out.len()
+        );
+    }
+    kept
 }

@@ -15,6 +15,7 @@
 //! | `compare` | two builds, states of the sources, sets of flags or machines, by region |
 //! | `count` | exact counts of what codelets execute, and their memory traffic |
 //! | `asm` | machine code beside its source: executions, remarks of the optimiser, bounds |
+//! | `explain` | why a region takes its time, and what would be gained without the cause |
 //! | `metrics` | metric vectors of codelets, for clustering |
 //! | `roofline` | codelets on the machine's roof |
 //! | `subset` | chooses few codelets that stand for many programs |
@@ -42,6 +43,7 @@ mod doctor;
 #[cfg(test)]
 mod documents;
 mod each;
+mod explain;
 mod export;
 mod functions;
 mod guard;
@@ -119,6 +121,7 @@ enum Command {
     Compare(compare::Options),
     Count(count::Options),
     Asm(asm::Options),
+    Explain(explain::Options),
     Metrics(metrics::Options),
     Roofline(roofline::Options),
     Subset(subset::Options),
@@ -185,6 +188,7 @@ fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Compare(options) => compare::run(&options),
         Command::Count(options) => count::run(&options),
         Command::Asm(options) => asm::run(&options),
+        Command::Explain(options) => explain::run(&options),
         Command::Metrics(options) => metrics::run(&options),
         Command::Roofline(options) => roofline::run(&options),
         Command::Subset(options) => subset::run(&options),

@@ -457,6 +457,25 @@ pub struct BindPlan {
     /// Id of the unit, if its machine code is to report what it executes, as [`crate::count`] describes.
     #[serde(default)]
     pub counted: Option<String>,
+    /// What is taken out of the code, for a replay that is timed and not compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ablation: Option<Ablation>,
+}
+
+/// A cause of time that is taken out of code, to see what it costs (Koliaï et al., "Quantifying performance bottleneck cost through
+/// differential analysis", ICS 2013). The rest of the code stays as it is, its results do not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ablation {
+    /// No iteration waits for a value of the one before.
+    Chains,
+    /// Multiplications stand for divisions and roots.
+    Divisions,
+    /// What would be stored is computed only.
+    Stores,
+    /// The vectoriser takes innermost loops as free of dependences through memory, and sums in any order. Needs
+    /// [`BindPlan::pinned`].
+    Dependences,
 }
 
 /// Captured addresses of the labels of a function.

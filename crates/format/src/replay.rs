@@ -117,6 +117,34 @@ pub struct ReplayPlan {
     /// Print times and verdict, and end with status 1 unless the result is exact.
     #[serde(default)]
     pub report: bool,
+    /// Changes of the memory, to see what it costs.
+    #[serde(default)]
+    pub memory: ChangedMemory,
+}
+
+/// Memory that is otherwise than captured, for a replay that is timed and not compared.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangedMemory {
+    /// [start, end) of whole pages that share few frames of physical memory, each range its own: all of it is in the nearest cache.
+    /// Rising and apart.
+    #[serde(default)]
+    pub compact: Vec<(u64, u64)>,
+    /// Frames of each of these ranges.
+    #[serde(default)]
+    pub frames: u64,
+    /// Pages that were not there at entry are, full of zeros: no invocation takes their faults.
+    #[serde(default)]
+    pub present: bool,
+    /// Memory lies in huge pages, as far as the system has some.
+    #[serde(default)]
+    pub huge: bool,
+}
+
+impl ChangedMemory {
+    /// Whether it is as captured.
+    pub fn is_none(&self) -> bool {
+        self.compact.is_empty() && !self.present && !self.huge
+    }
 }
 
 /// A word that differs.

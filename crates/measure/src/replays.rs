@@ -258,6 +258,8 @@ impl<'a> Replays<'a> {
         Ok(cere_replay::Options {
             keepers: Some(self.keepers.clone()),
             elsewhere: false,
+            ablation: None,
+            memory: Default::default(),
             ..self.options(settings, None)?
         })
     }
@@ -278,6 +280,8 @@ impl<'a> Replays<'a> {
             edited: Vec::new(),
             keepers: None,
             elsewhere: false,
+            ablation: None,
+            memory: Default::default(),
             events: self.events.clone(),
         })
     }

@@ -9,6 +9,7 @@
 //! | [`accuracy`] | how much of a run is accurately replayed, by how few replays? |
 //! | [`turnaround`] | how long from other flags to a result? |
 //! | [`aa`] | how often does a codelet look different from itself? |
+//! | [`explain`] | are causes found, and does taking one out gain what was forecast? |
 //! | [`kept`] | are replays that are forks of a kept state the same, and how much cheaper? |
 //! | [`rank`] | would flags be found sooner if what counts or a model promise were timed first? |
 //! | [`estimators`] | which estimator compares two subjects best? |
@@ -28,6 +29,7 @@ mod clara;
 mod codelets;
 mod dormant;
 mod estimators;
+mod explain;
 mod journal;
 mod kept;
 mod machines;
@@ -56,10 +58,13 @@ struct Options {
     /// A codelet for `kept`, instead of a kernel's
     #[arg(long, value_name = "FILE")]
     codelet: Vec<std::path::PathBuf>,
+    /// Kernels for `explain`; all if none is named
+    #[arg(long, value_name = "NAME")]
+    kernel: Vec<String>,
     /// A store for `rank`, instead of the kernels'
     #[arg(long, value_name = "DIR")]
     store: Vec<std::path::PathBuf>,
-    /// Parts: dormant, capture, study, codelets, accuracy, turnaround, machines, blocking, clara, memory, estimators, searches, aa, kept, rank; all if none is named
+    /// Parts: dormant, capture, study, codelets, accuracy, turnaround, machines, blocking, clara, memory, estimators, searches, aa, kept, explain, rank; all if none is named
     parts: Vec<String>,
 }
 
@@ -114,6 +119,9 @@ fn main() -> Result<()> {
     }
     if wanted("kept") {
         kept::run(&options.codelet)?;
+    }
+    if wanted("explain") {
+        explain::run(&options.kernel)?;
     }
     if wanted("rank") {
         rank::run(&options.store)?;

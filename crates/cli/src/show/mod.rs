@@ -8,6 +8,7 @@ pub mod count;
 pub mod counted;
 pub mod doctor;
 pub mod edits;
+pub mod explain;
 pub mod guard;
 pub mod hybrid;
 pub mod machine;

@@ -1,0 +1,80 @@
+//! `cere explain CODELET...`: why a region takes its time.
+
+use crate::each::{Shown, each, one_of_each_region};
+use crate::options::{Common, Replaying, caches};
+use crate::show;
+use anyhow::Result;
+use cere_explain::{Settings, explanation, facts, kept};
+use cere_format::explain::Explanation;
+use cere_format::machine::Machine;
+use cere_measure::Replays;
+use cere_store::{find, lines};
+use std::path::Path;
+
+/// Say why a region takes its time, and what would be gained without the cause
+#[derive(clap::Args)]
+#[command(after_help = "\
+Causes are taken out one by one, and the codelet is replayed without them: all data in the first cache, iterations that do not\n\
+wait for one another, no divisions, no stores, full vectors, huge pages, pages that are there, one thread. What is gained then\n\
+is what they cost. A changed replay that does not do the same work is left out, with the reason. Exact counts, simulated caches,\n\
+a branch predictor, llvm-mca's model and the limits that `cere machine` measured say the rest.\n\
+\n\
+Of a region with several codelets the first is taken. What is found is kept for `cere report`.\n\
+\n\
+Exit status: 1 if a codelet could not be explained.\n\
+\n\
+Examples:\n\
+\x20 cere explain 'solve@*'\n\
+\x20 cere explain 'solve@*:50' --flags '-O3 -march=native'\n\
+\x20 cere explain '*' --json")]
+pub struct Options {
+    #[command(flatten)]
+    common: Common,
+    /// Codelets, regions or .codelet files
+    #[arg(required = true, value_name = "CODELET")]
+    what: Vec<String>,
+    /// Caches to simulate: here, a name or a file
+    #[arg(long, value_name = "WHICH", default_value = "here")]
+    geometry: String,
+    /// Instructions and accesses whose order is looked at, at most: of codelets with more, a sample
+    #[arg(long, value_name = "N", default_value_t = 20_000_000, value_parser = clap::value_parser!(u64).range(1..))]
+    budget: u64,
+    #[command(flatten)]
+    replays: Replaying,
+}
+
+/// Runs the subcommand.
+pub fn run(options: &Options) -> Result<u8> {
+    let store = options.common.store()?;
+    let events = cere_system::console::events();
+    let files = one_of_each_region(find::all(&store, &options.what, &events)?);
+    let replays = Replays::open(&store, &events)?;
+    let settings = options.replays.settings()?;
+    let machine = Machine::kept();
+    let explain = |file: &Path| -> Result<Explanation> {
+        let (package, manifest, sha256) = replays.unpack(file)?;
+        let units = manifest.units.iter().map(|unit| unit.id.as_str());
+        let looking = Settings {
+            geometry: caches(&options.geometry, "an explanation needs")?,
+            machine: machine.clone(),
+            budget: options.budget,
+            lined: lines::lined(&store, units),
+        };
+        let how = replays.options(&settings, None)?;
+        let notes = replays.notes(&manifest);
+        let mut found = explanation(&facts::facts(&package, (manifest, sha256), &how, &looking)?);
+        found.notes.extend(notes);
+        if found.flags.is_empty() && store.unit_record(&found.unit).is_file() {
+            kept::keep(&store, &found)?;
+        }
+        Ok(found)
+    };
+    let shown = Shown {
+        words: ["explaining", "not explained"],
+        text: show::explain::text,
+        json: &|found| serde_json::json!(found),
+        csv: |_| String::new(),
+        is_different: |_| false,
+    };
+    each(&files, (options.common.json, false), &shown, explain)
+}
