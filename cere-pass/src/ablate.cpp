@@ -59,7 +59,7 @@ bool steers(Value *Of) {
       auto *I = dyn_cast<Instruction>(U.getUser());
       auto *S = dyn_cast_or_null<StoreInst>(I);
       if (!I || (I->isTerminator() && !isa<ReturnInst>(I)) || isa<GetElementPtrInst, LoadInst, IntToPtrInst>(I) ||
-          (isa<CallBase>(I) && !isa<IntrinsicInst>(I)) || (S && U.getOperandNo() == 1))
+          (isa<CallBase>(I) && !isa<IntrinsicInst>(I) && !cast<CallBase>(I)->isInlineAsm()) || (S && U.getOperandNo() == 1))
         return true;
       if (!S)
         Waiting.push_back(I);
@@ -87,7 +87,7 @@ unsigned breakChains(Function &F) {
       Value *Same = opaque(P.getIncomingValueForBlock(Before), Register, B);
       P.replaceUsesWithIf(Same, [&](Use &U) {
         auto *I = cast<Instruction>(U.getUser());
-        return L->contains(I) && !isa<PHINode>(I) && I != Same;
+        return L->contains(I) && !(isa<PHINode>(I) && I->getParent() == Header) && I != Same;
       });
       IRBuilder<> End(Latch->getTerminator());
       Broken += use(Next, End);
@@ -103,14 +103,17 @@ unsigned divide(Function &F) {
     IRBuilder<> B(&I);
     Value *By = nullptr;
     const unsigned Code = I.getOpcode();
-    auto *Root = dyn_cast<IntrinsicInst>(&I);
+    auto *Call = dyn_cast<CallInst>(&I);
+    const Function *Callee = Call ? Call->getCalledFunction() : nullptr;
+    const bool Root = Callee && (Callee->getIntrinsicID() == Intrinsic::sqrt || Callee->getName() == "sqrt" ||
+                                 Callee->getName() == "sqrtf");
     const bool Integer = Code == Instruction::SDiv || Code == Instruction::UDiv || Code == Instruction::SRem ||
                          Code == Instruction::URem;
     if (isa<FPMathOperator>(&I))
       B.setFastMathFlags(I.getFastMathFlags());
     if (Code == Instruction::FDiv)
       By = B.CreateFMul(I.getOperand(0), I.getOperand(1));
-    else if (Root && Root->getIntrinsicID() == Intrinsic::sqrt)
+    else if (Root && Call->getType()->isFPOrFPVectorTy())
       By = B.CreateFMul(I.getOperand(0), I.getOperand(0));
     else if (Integer && !isa<Constant>(I.getOperand(1)))
       By = B.CreateAnd(I.getOperand(0), I.getOperand(1));

@@ -1,15 +1,18 @@
 //! `cere explain CODELET...`: why a region takes its time.
 
 use crate::each::{Shown, each, one_of_each_region};
-use crate::options::{Common, Replaying, caches};
+use crate::options::{self, Common, Replaying, caches};
 use crate::show;
 use anyhow::Result;
 use cere_explain::{Settings, explanation, facts, kept};
 use cere_format::explain::Explanation;
 use cere_format::machine::Machine;
+use cere_format::store::Store;
 use cere_measure::Replays;
+use cere_package::io::read_manifest;
 use cere_store::{find, lines};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// Say why a region takes its time, and what would be gained without the cause
 #[derive(clap::Args)]
@@ -19,20 +22,29 @@ wait for one another, no divisions, no stores, full vectors, huge pages, pages t
 is what they cost. A changed replay that does not do the same work is left out, with the reason. Exact counts, simulated caches,\n\
 a branch predictor, llvm-mca's model and the limits that `cere machine` measured say the rest.\n\
 \n\
-Of a region with several codelets the first is taken. What is found is kept for `cere report`.\n\
+Of a region with several codelets that of the class with the most time is taken. What is found is kept for `cere report`.\n\
 \n\
 Exit status: 1 if a codelet could not be explained.\n\
 \n\
 Examples:\n\
 \x20 cere explain 'solve@*'\n\
 \x20 cere explain 'solve@*:50' --flags '-O3 -march=native'\n\
-\x20 cere explain '*' --json")]
+\x20 cere explain --top 3 --within 60 --json")]
 pub struct Options {
     #[command(flatten)]
     common: Common,
     /// Codelets, regions or .codelet files
-    #[arg(required = true, value_name = "CODELET")]
+    #[arg(required_unless_present = "top", value_name = "CODELET")]
     what: Vec<String>,
+    /// The N regions with codelets that take most of the run
+    #[arg(long, value_name = "N", conflicts_with = "what", value_parser = clap::value_parser!(u32).range(1..))]
+    top: Option<u32>,
+    /// Begin no other replay after this many seconds in all
+    #[arg(long, value_name = "S", value_parser = options::seconds)]
+    within: Option<f64>,
+    /// One line a region
+    #[arg(long, conflicts_with = "json")]
+    brief: bool,
     /// Caches to simulate: here, a name or a file
     #[arg(long, value_name = "WHICH", default_value = "here")]
     geometry: String,
@@ -43,11 +55,37 @@ pub struct Options {
     replays: Replaying,
 }
 
+/// Time in vivo that a codelet stands for.
+fn weight(file: &Path) -> f64 {
+    let manifest = read_manifest(file).ok();
+    let represents = manifest.and_then(|m| m.represents);
+    represents.map_or(0.0, |r| r.seconds)
+}
+
+/// One codelet of each region that is asked for, those that stand for the most time first.
+fn chosen(store: &Store, options: &Options) -> Result<Vec<PathBuf>> {
+    let all = ["*".to_owned()];
+    let what = match options.top {
+        Some(_) => &all[..],
+        None => &options.what,
+    };
+    let mut files = find::all(store, what, &cere_system::console::events())?;
+    files.sort_by(|a, b| weight(b).total_cmp(&weight(a)));
+    let mut files = one_of_each_region(files);
+    if let Some(most) = options.top {
+        files.truncate(most as usize);
+    }
+    Ok(files)
+}
+
 /// Runs the subcommand.
 pub fn run(options: &Options) -> Result<u8> {
     let store = options.common.store()?;
     let events = cere_system::console::events();
-    let files = one_of_each_region(find::all(&store, &options.what, &events)?);
+    let until = options
+        .within
+        .map(|s| Instant::now() + Duration::from_secs_f64(s));
+    let files = chosen(&store, options)?;
     let replays = Replays::open(&store, &events)?;
     let settings = options.replays.settings()?;
     let machine = Machine::kept();
@@ -58,6 +96,7 @@ pub fn run(options: &Options) -> Result<u8> {
             geometry: caches(&options.geometry, "an explanation needs")?,
             machine: machine.clone(),
             budget: options.budget,
+            until,
             lined: lines::lined(&store, units),
         };
         let how = replays.options(&settings, None)?;
@@ -71,7 +110,10 @@ pub fn run(options: &Options) -> Result<u8> {
     };
     let shown = Shown {
         words: ["explaining", "not explained"],
-        text: show::explain::text,
+        text: match options.brief {
+            true => show::explain::brief,
+            false => show::explain::text,
+        },
         json: &|found| serde_json::json!(found),
         csv: |_| String::new(),
         is_different: |_| false,

@@ -16,14 +16,15 @@ use std::time::Instant;
 /// From a build to a report in one go
 #[derive(clap::Args)]
 #[command(after_help = "\
-Runs `cere instrument`, `capture` (which profiles first), `check` and `report` on one store. Each step uses what is\n\
+Runs `cere instrument`, `capture` (which profiles first), `check`, `explain` and `report` on one store. Each step uses what is\n\
 there: the build compiles what has changed, a profile of the same command is used again, existing codelets are not\n\
 captured and existing replays not repeated. So the same command continues an interrupted study. It stops at the first\n\
 step that fails and ends with its status. A program that ends with a status other than 0 does not stop it: a warning\n\
 says so, and the report.\n\
 \n\
 After the build it takes six times as long as the program, 5 s at least: profile and captures come first, replays get the\n\
-rest, and each codelet is replayed once in any case. `cere check --again` measures longer.\n\
+rest, and each codelet is replayed once in any case. `cere check --again` measures longer. Then it looks for why the three\n\
+largest regions take their time, for twice the program's time, 8 s at least (not with --quick).\n\
 \n\
 Examples:\n\
 \x20 cere study --build 'make -j2' -- ./app input\n\
@@ -61,7 +62,7 @@ struct Planned {
 }
 
 /// Number of steps.
-const STEPS: u32 = 5;
+const STEPS: u32 = 6;
 
 /// The steps, one after the other.
 struct Course<'a> {
@@ -208,6 +209,7 @@ pub fn run(options: &Options) -> Result<u8> {
     let result = status
         .code()
         .with_context(|| format!("`cere check` was ended: {status}"))? as u8;
+    explain(&mut course, plan.program_seconds)?;
     let report = [OsStr::new("-o"), options.output.as_os_str()];
     let (status, _) = course.step("report", "report", Told::Shown, report)?;
     if let Some(code) = stops("report", status)? {
@@ -217,6 +219,30 @@ pub fn run(options: &Options) -> Result<u8> {
     Ok(result)
 }
 
+/// Says why the largest regions take their time, as far as there is time for that. The report then shows what was found.
+fn explain(course: &mut Course, program_seconds: f64) -> Result<()> {
+    let seconds = (EXPLAINED * program_seconds).max(LEAST_EXPLAINED);
+    if course.options.quick {
+        course.begun += 1;
+        note!(
+            "--quick: why regions take their time is not looked at; `cere explain REGION` says it"
+        );
+        return Ok(());
+    }
+    let within = seconds.to_string();
+    let mut arguments = vec!["--top", REGIONS, "--brief", "--within", &within];
+    arguments.extend(course.options.no_sandbox.then_some("--no-sandbox"));
+    let how = format!("explain the {REGIONS} largest regions, about {seconds:.0} s");
+    course
+        .step("explain", &how, Told::Shown, arguments)
+        .map(drop)
+}
+
+/// Regions that are explained.
+const REGIONS: &str = "3";
+/// Times of the program that this may take, and seconds at least.
+const EXPLAINED: f64 = 2.0;
+const LEAST_EXPLAINED: f64 = 8.0;
 /// Seconds to build and to replay a codelet once, about.
 const REPLAY: f64 = 0.08;
 /// Seconds that a check gets in any case.

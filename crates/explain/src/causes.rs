@@ -2,7 +2,7 @@
 
 use crate::facts::{Facts, Kind};
 use cere_format::explain::{Cause, Way, WhatIf};
-use cere_report::roofline::roofs;
+use cere_machine::roofs;
 
 /// A cause with what it costs.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,9 +28,6 @@ pub struct Level {
     pub share_of_roof: Option<f64>,
 }
 
-/// Cycles that a wrong prediction costs: from 15 to 20 on processors since 2013 (Fog, "The microarchitecture of Intel, AMD and VIA CPUs",
-/// 3.7).
-const WRONG: f64 = 17.0;
 /// Share of a measured bandwidth from which on it is the limit.
 const BUSY: f64 = 0.6;
 /// Nanoseconds for a line from which on loads wait for one another, where the bandwidths were not measured.
@@ -68,7 +65,7 @@ impl Facts {
     #[must_use]
     pub fn branch_share(&self) -> f64 {
         let each = self.mispredicted / f64::from(self.threads());
-        (each * WRONG * self.cycle / self.base.seconds).min(1.0)
+        (each * self.wrong_branch / self.base.seconds).min(1.0)
     }
 
     /// Share of the time that goes if all data is in the first cache, and whether a model says so.
@@ -214,7 +211,7 @@ pub fn largest(facts: &Facts, costs: &[Cost]) -> Cost {
             // Without its stores a loop moves fewer bytes.
             Cause::Stores | Cause::Forwarding if memory > own - 0.1 => 0.0,
             // With other memory than the first cache, pages have to be translated as well.
-            Cause::Latency | Cause::Bandwidth if share(Cause::Translations) > 0.6 * own => {
+            Cause::Latency | Cause::Bandwidth if share(Cause::Translations) > 0.75 * own => {
                 0.5 * own
             }
             // Other threads wait for the bytes too.
@@ -286,7 +283,7 @@ pub fn what_if(facts: &Facts) -> Vec<WhatIf> {
     modelled(
         "no wrong prediction of a branch",
         right,
-        "a perceptron predictor on the counted run, 17 cycles for each miss",
+        "a perceptron predictor on the counted run; each miss takes what was measured here",
     );
     let imbalance = facts.imbalance();
     let balanced = (imbalance > 0.01).then_some(base * (1.0 - imbalance));

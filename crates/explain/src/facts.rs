@@ -12,11 +12,14 @@ use cere_format::build::Ablation;
 use cere_format::machine::Machine;
 use cere_format::package::Manifest;
 use cere_format::replay::Verdict;
+use cere_machine::operations;
+use cere_machine::session::Session;
 use cere_memory::Geometry;
 use cere_replay::Options;
 use cere_replay::compile::Lined;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Instant;
 
 /// How a codelet is looked at.
 pub struct Settings {
@@ -28,6 +31,18 @@ pub struct Settings {
     pub budget: u64,
     /// IR with the lines of the source.
     pub lined: Lined,
+    /// When no other replay may begin; none: whenever.
+    pub until: Option<Instant>,
+}
+
+impl Settings {
+    /// Fails when the time is over.
+    fn in_time(&self) -> Result<()> {
+        match self.until.is_some_and(|until| Instant::now() >= until) {
+            true => bail!("not tried: the time for it (--within) was over"),
+            false => Ok(()),
+        }
+    }
 }
 
 /// A replay without something; why there is none.
@@ -45,10 +60,10 @@ pub struct Facts {
     pub cpu: String,
     /// Its time, unchanged: the mean of a replay before and one after the changed ones.
     pub base: Timed,
-    /// Seconds of a cycle of the processor, about.
+    /// Seconds of a cycle of the processor: of a dependent addition.
     pub cycle: f64,
-    /// Whether that was measured: else it is one of the time stamp counter.
-    pub cycle_measured: bool,
+    /// Seconds that a wrong prediction of a branch takes.
+    pub wrong_branch: f64,
     /// Metrics, with simulated caches.
     pub vector: Vector,
     /// Branches that a predictor gets wrong.
@@ -94,6 +109,8 @@ pub enum Kind {
     Alone,
 }
 
+/// Seconds for the probes of the processor, at most.
+const PROBES: f64 = 5.0;
 /// Translations that miss for each 1000 instructions, from which on huge pages are tried.
 const MANY_MISSES: f64 = 0.5;
 /// Misses of the first cache for each 1000 instructions, from which on all data is put there.
@@ -123,12 +140,14 @@ pub fn facts(
     if replay.cycles.is_empty() {
         bail!("its replay measured nothing");
     }
+    settings.in_time()?;
     let counting = vector::Settings {
         geometry: settings.geometry.clone(),
         seed: 1,
         budget: settings.budget,
     };
     let vector = vector::vector(package, &counting, options)?;
+    settings.in_time()?;
     let listed = listing(package, &settings.lined, "native", options)?;
     let counted = Counted::new(package, options)?;
     let order = counted.observe(Order::new)?;
@@ -138,13 +157,15 @@ pub fn facts(
         counted: &counted,
         options,
     };
+    let try_out = |change: Change| told(settings.in_time().and_then(|()| subject.time(&change)));
+    let session = Session::new(true, PROBES, &|_| ());
     let mut found = Facts {
         base: Timed {
             seconds: replay.seconds_median,
             interval: (replay.seconds_low, replay.seconds_high),
         },
-        cycle: 0.0,
-        cycle_measured: false,
+        cycle: 1e-9 * operations::add_nanoseconds(&session)?,
+        wrong_branch: 1e-9 * operations::branch::wrong_nanoseconds(&session)?,
         mispredicted: order.mispredicted(),
         load_chain: order.load_chain(),
         work: order.work(),
@@ -161,21 +182,22 @@ pub fn facts(
         manifest,
         sha256,
     };
-    let told = found.machine.as_ref().and_then(|m| m.add_ns);
-    found.cycle_measured = told.is_some();
-    let of_counter = replay.seconds_median / replay.cycles_median.max(1) as f64;
-    found.cycle = told.map_or(of_counter, |ns| 1e-9 * ns);
     if found.machine.is_none() {
         found.notes.push(
             "this machine was not measured: shares of its limits are not known; run `cere machine --quick`".to_owned(),
         );
     }
-    found.compact(&subject, &order, &table);
-    found.change(&subject);
-    let again = crate::variants::time(package, options)?;
-    found.base = mean(found.base, again);
+    found.compact(&try_out, &order, &table);
+    found.change(&try_out);
+    if settings.in_time().is_ok() {
+        let again = crate::variants::time(package, options)?;
+        found.base = mean(found.base, again);
+    }
     Ok(found)
 }
+
+/// Replays a changed codelet, if there is time.
+type TryOut<'a> = &'a dyn Fn(Change) -> Variant;
 
 /// The mean of two times.
 fn mean(a: Timed, b: Timed) -> Timed {
@@ -225,7 +247,7 @@ impl Facts {
     }
 
     /// Replays it with all data in the first cache.
-    fn compact(&mut self, subject: &Subject, order: &Order, table: &Table) {
+    fn compact(&mut self, try_out: TryOut, order: &Order, table: &Table) {
         if self.share("l1_misses") < MANY_LINES {
             return;
         }
@@ -236,7 +258,7 @@ impl Facts {
             let bytes: u64 = ranges.iter().map(|r| r.1 - r.0).sum();
             let all = used.len() as u64 * cere_format::PAGE;
             self.compacted = bytes as f64 / all.max(1) as f64;
-            found = told(subject.time(&Change::Compact(ranges)));
+            found = try_out(Change::Compact(ranges));
             if found.is_ok() {
                 break;
             }
@@ -245,7 +267,7 @@ impl Facts {
     }
 
     /// Replays it without what else may cost time.
-    fn change(&mut self, subject: &Subject) {
+    fn change(&mut self, try_out: TryOut) {
         let values = &self.vector.values;
         let share = |name: &str| values.value(name).unwrap_or(0.0);
         let divisions = ["mix_float_div", "mix_float_sqrt", "mix_integer_div"].map(share);
@@ -261,7 +283,7 @@ impl Facts {
         let stores = share("stores_per_instruction") > MANY;
         let mut add = |kind: Kind, wanted: bool, change: Change| {
             if wanted {
-                self.variants.insert(kind, told(subject.time(&change)));
+                self.variants.insert(kind, try_out(change));
             }
         };
         add(Kind::Present, absent, Change::Present);

@@ -12,6 +12,7 @@
 //! | [`bandwidth`] | bandwidths of levels, first touch |
 //! | [`sharing`] | what cores share, how they hinder each other, how they communicate |
 //! | [`whole`], `document` | all of it, one document; its entries |
+//! | [`roofs`] | ceilings of a measured machine, and which of them binds |
 //! | [`blocking`] | pure functions: block sizes of kernels |
 //!
 //! A probe makes a curve; an analyser reads a value off it, with a confidence. Probes and analysers are apart, so that
@@ -25,6 +26,7 @@ pub mod hierarchy;
 pub mod load;
 pub mod operations;
 pub mod place;
+pub mod roofs;
 pub mod session;
 pub mod sharing;
 pub mod system;

@@ -15,12 +15,22 @@ const KERNELS: [(&str, &str, &str, &str); 22] = [
     ("gather", "latency", "all data in L1", ""),
     ("pages", "translations", "memory in huge pages", ""),
     ("sum", "chain", "no iteration waits for the one before", ""),
-    ("horner", "chain", "no iteration waits for the one before", ""),
+    (
+        "horner",
+        "chain",
+        "no iteration waits for the one before",
+        "",
+    ),
     ("hash", "chain", "no iteration waits for the one before", ""),
     ("divide", "divisions", "multiplications for divisions", ""),
     ("root", "divisions", "multiplications for divisions", ""),
     ("modulo", "divisions", "multiplications for divisions", ""),
-    ("branches", "branches", "no wrong prediction of a branch", ""),
+    (
+        "branches",
+        "branches",
+        "no wrong prediction of a branch",
+        "",
+    ),
     ("search", "branches", "no wrong prediction of a branch", ""),
     ("overlap", "scalar", "vectors of full width", WIDE),
     ("largest", "scalar", "vectors of full width", WIDE),
@@ -28,8 +38,18 @@ const KERNELS: [(&str, &str, &str, &str); 22] = [
     ("histogram", "forwarding", "no stores", ""),
     ("faults", "page-faults", "memory touched before", ""),
     ("balance", "imbalance", "perfectly balanced threads", ""),
-    ("atomics", "waiting", "threads that do not wait for one another", ""),
-    ("code", "front-end", "instructions fetched without delay", ""),
+    (
+        "atomics",
+        "waiting",
+        "threads that do not wait for one another",
+        "",
+    ),
+    (
+        "code",
+        "front-end",
+        "instructions fetched without delay",
+        "",
+    ),
 ];
 
 const WIDE: &str = "-O3 -march=native -ffast-math -mprefer-vector-width=512";
@@ -39,11 +59,28 @@ fn one(home: &Path, (file, cause, change, flags): (&str, &str, &str, &str)) -> R
     let here = home.join(file);
     std::fs::create_dir_all(&here)?;
     let mut build = cere(&here);
-    build.args(["instrument", "--", "clang-22", "-O2", "-g", "-fopenmp", "-w"]);
+    build.args([
+        "instrument",
+        "--",
+        "clang-22",
+        "-O2",
+        "-g",
+        "-fopenmp",
+        "-w",
+    ]);
     build.arg(&source).args(["-lm", "-o", "program"]);
     anyhow::ensure!(build.output()?.status.success(), "{file} does not build");
     let mut capture = cere(&here);
-    capture.args(["capture", "--json", "slow*", "fixed*", "--invocation", "2", "--", "./program"]);
+    capture.args([
+        "capture",
+        "--json",
+        "slow*",
+        "fixed*",
+        "--invocation",
+        "2",
+        "--",
+        "./program",
+    ]);
     json(&mut capture)?;
     let (found, _) = json(cere(&here).args(["explain", "--json", "slow*"]))?;
     let (replayed, _) = json(cere(&here).args(["replay", "--json", "fixed*", "--flags", flags]))?;
@@ -66,7 +103,7 @@ fn one(home: &Path, (file, cause, change, flags): (&str, &str, &str, &str)) -> R
 }
 
 fn seconds(replayed: &Value) -> Option<f64> {
-    replayed.get(0).unwrap_or(replayed)["seconds_median"].as_f64()
+    replayed["seconds"]["median"].as_f64()
 }
 
 /// Prints the table.

@@ -3,6 +3,11 @@
 use cere_format::explain::{Explanation, Way};
 use cere_system::console::print;
 
+/// The sentence alone.
+pub fn brief(found: &Explanation) -> String {
+    format!("{}: {}\n", found.region, found.sentence)
+}
+
 /// The sentence, then what it rests on.
 pub fn text(found: &Explanation) -> String {
     let flags = match found.flags.as_str() {

@@ -12,6 +12,7 @@ mod compare;
 mod container;
 mod doctor;
 mod energy;
+mod explain;
 mod export;
 mod functions;
 mod guard;

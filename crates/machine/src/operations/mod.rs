@@ -6,10 +6,12 @@
 //! | [`probe`] | chains of them, timed next to integer additions |
 //! | [`latency`] | latency, throughput, operations in flight |
 //! | [`peaks`] | floating-point operations per second, of one core and of all |
+//! | [`branch`] | what a wrong prediction of a branch costs |
 //! | [`live`] | variables that stay in registers |
 //! | [`contexts`] | threads that do not hinder each other |
 //! | [`slot`] | how long a thread runs when others wait |
 
+pub mod branch;
 pub mod contexts;
 pub mod emit;
 pub mod latency;

@@ -3,7 +3,6 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`roofs`] | ceilings of a measured machine, and which of them binds |
 //! | [`state`] | code and data, each cold or warm |
 //! | [`measure`] | W, Q and t of a codelet, kept by content |
 //! | [`document`] | points, series, and what has no point |
@@ -14,9 +13,8 @@ pub mod document;
 pub mod kernel;
 pub mod measure;
 pub mod plot;
-pub mod roofs;
 pub mod state;
 
+pub use cere_machine::roofs::{self, Roof};
 pub use document::{Document, Point};
-pub use roofs::Roof;
 pub use state::State;
