@@ -78,7 +78,8 @@ impl Facts {
             return None;
         }
         let computes = self.modelled_seconds()? / self.base.seconds;
-        Some(((1.0 - computes - self.branch_share()).max(0.0), true))
+        let others = self.branch_share() + self.gain(Kind::Present).unwrap_or(0.0);
+        Some(((1.0 - computes - others).max(0.0), true))
     }
 
     /// Share of the threads' time in which the slowest works and others have nothing to do.
@@ -208,6 +209,8 @@ pub fn largest(facts: &Facts, costs: &[Cost]) -> Cost {
             Cause::Scalar => own - 0.4,
             // A division that the next iteration waits for.
             Cause::Chain if share(Cause::Divisions) > own - 0.1 => 0.0,
+            // A store may be what touches a page first.
+            Cause::Stores | Cause::Forwarding if share(Cause::PageFaults) > 0.5 * own => 0.0,
             // Without its stores a loop moves fewer bytes.
             Cause::Stores | Cause::Forwarding if memory > own - 0.1 => 0.0,
             // With other memory than the first cache, pages have to be translated as well.

@@ -106,7 +106,7 @@ impl Subject<'_> {
         let (was, is) = (&self.counted.counts, &changed.counts);
         // The compiler asks first whether a division can be a short one, and a root one of a negative number.
         let asks = match change {
-            Change::Code(Ablation::Divisions) => divisions(was),
+            Change::Code(Ablation::Divisions) => 2 * divisions(was),
             _ => 0,
         };
         let differs = |was: u64, is: u64| {

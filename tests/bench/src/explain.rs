@@ -91,7 +91,7 @@ fn one(home: &Path, (file, cause, change, flags): (&str, &str, &str, &str)) -> R
     let forecast = what_if.iter().find(|w| w["change"] == change);
     let forecast = forecast.and_then(|w| w["seconds"].as_f64());
     let share = |t: Option<f64>| t.map_or("-".to_owned(), |t| format!("{:.3}", t / slow));
-    let error = forecast.map(|f| f / fixed - 1.0);
+    let error = forecast.map(|f| (slow - f) / (slow - fixed) - 1.0);
     Ok([
         file.to_owned(),
         cause.to_owned(),
@@ -110,7 +110,8 @@ fn seconds(replayed: &Value) -> Option<f64> {
 pub fn run(only: &[String]) -> Result<()> {
     let directory = tempfile::tempdir()?;
     println!(
-        "### Causes\n\nTime without the cause over the time with it, as forecast and as measured of a kernel that was changed by hand.\n\n\
+        "### Causes\n\nTime without the cause over the time with it, as forecast and as measured of a kernel that was changed by hand; error of the time that was\n\
+         forecast to be saved.\n\n\
          | kernel | cause | found | forecast | changed | error |\n|---|---|---|--:|--:|--:|"
     );
     for kernel in KERNELS {
