@@ -5,6 +5,7 @@ mod beside;
 mod build;
 mod captured_code;
 mod check;
+mod clean;
 mod code;
 #[path = "../common/mod.rs"]
 mod common;
@@ -34,6 +35,7 @@ mod sandbox;
 mod schemas;
 mod short;
 mod split;
+mod start;
 mod store;
 mod study;
 mod threads;
