@@ -84,7 +84,8 @@ function(cere_add_study target)
     "study-${arg_NAME}"
     COMMAND
       "${CERE_EXECUTABLE}" study --store "${root}/store" --build "${build}" -o "${root}/${arg_NAME}.html" ${arg_OPTIONS} --
-      "${root}/build/$<PATH:RELATIVE_PATH,$<TARGET_FILE:${target}>,${CMAKE_BINARY_DIR}>" ${arg_ARGUMENTS}
+      "${root}/build/$<PATH:RELATIVE_PATH,$<TARGET_FILE_DIR:${target}>,${CMAKE_BINARY_DIR}>/$<TARGET_FILE_NAME:${target}>"
+      ${arg_ARGUMENTS}
     WORKING_DIRECTORY "${arg_WORKING_DIRECTORY}"
     COMMENT "Studying ${target}: ${root}/${arg_NAME}.html"
     USES_TERMINAL VERBATIM)

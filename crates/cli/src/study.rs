@@ -11,6 +11,7 @@ use cere_store::project::origin;
 use cere_system::console::{self, note};
 use serde::Deserialize;
 use std::ffi::OsStr;
+use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Instant;
@@ -105,6 +106,14 @@ impl Course<'_> {
             .args(arguments);
         if let Some(stdin) = feed.stdin.take() {
             command.stdin(stdin);
+        }
+        // SAFETY: between fork and exec one system call without pointers.
+        unsafe {
+            // A study that is killed takes its step with it, which would hold the store else.
+            command.pre_exec(|| {
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM);
+                Ok(())
+            });
         }
         match told {
             Told::Read => drop(command.stdout(Stdio::piped())),

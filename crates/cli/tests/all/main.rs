@@ -16,6 +16,7 @@ mod energy;
 mod export;
 mod functions;
 mod guard;
+mod interrupts;
 mod languages;
 mod launchers;
 mod manual;
