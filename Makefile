@@ -5,7 +5,7 @@ VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 SLIM = llvm-objcopy-22 --strip-debug --remove-section=.llvmbc --remove-section=.llvmcmd
 BUILT = $(or $(CARGO_TARGET_DIR),target)/release
 
-.PHONY: all setup build check test python-test install install-timer deb demo bench fuzz book
+.PHONY: all setup build check test python-test integrations-test pictures install install-timer install-cmake deb demo bench fuzz book
 
 all: build
 
@@ -27,15 +27,25 @@ test: check
 	$(CARGO) build --release --workspace
 	@scripts/zig
 	@scripts/python-test
+	@scripts/integrations-test
+	@scripts/pictures --check
 	$(CARGO) test --workspace --release
 
 # The Python package: its wheel in an environment of its own, made here.
 python-test: build
 	@scripts/python-test
 
+# What is in integrations/, in the tools that it is for.
+integrations-test: build
+	@scripts/integrations-test
+
+# The pictures of the documents, from what the commands print.
+pictures: build
+	@scripts/pictures
+
 # The command finds the rest in ../lib/cere. Needs no build tools but LLVM's, which CERE itself needs, so that `sudo make install` works
 # after `make`.
-install: install-timer
+install: install-timer install-cmake
 	@test -x $(BUILT)/cere || { echo "install: there is no $(BUILT)/cere: run make first" >&2; exit 1; }
 	install -d "$(DESTDIR)$(PREFIX)/bin" "$(DESTDIR)$(PREFIX)/lib/cere"
 	install -m 755 $(BUILT)/cere "$(DESTDIR)$(PREFIX)/bin/cere"
@@ -57,11 +67,19 @@ install-timer:
 	sed 's/@VERSION@/$(VERSION)/' crates/timer/cere.pc.in > "$(DESTDIR)$(PREFIX)/lib/pkgconfig/cere.pc"
 	chmod 644 "$(DESTDIR)$(PREFIX)/lib/pkgconfig/cere.pc"
 
+# The package that find_package(CERE) finds.
+install-cmake:
+	install -d "$(DESTDIR)$(PREFIX)/lib/cmake/CERE"
+	install -m 644 integrations/cmake/CEREConfig.cmake "$(DESTDIR)$(PREFIX)/lib/cmake/CERE"
+	sed 's/@VERSION@/$(VERSION)/' integrations/cmake/CEREConfigVersion.cmake.in > "$(DESTDIR)$(PREFIX)/lib/cmake/CERE/CEREConfigVersion.cmake"
+	chmod 644 "$(DESTDIR)$(PREFIX)/lib/cmake/CERE/CEREConfigVersion.cmake"
+
 # A Debian package, in $(BUILT)/../debian.
 deb: build
 	@command -v cargo-deb >/dev/null || { echo "deb: installing cargo-deb" >&2; $(CARGO) install cargo-deb --locked; }
 	rm -rf $(BUILT)/deb-share
 	$(MAKE) --no-print-directory install-timer DESTDIR= PREFIX=$(abspath $(BUILT))/deb-share/timer
+	$(MAKE) --no-print-directory install-cmake DESTDIR= PREFIX=$(abspath $(BUILT))/deb-share
 	$(SLIM) $(BUILT)/libcere_runtime.a $(BUILT)/deb-share/libcere_runtime.a
 	$(BUILT)/cere manual $(BUILT)/deb-share
 	gzip --best --no-name $(BUILT)/deb-share/man/man1/*

@@ -21,6 +21,7 @@ use cere_system::events::Events;
 use cere_system::process::supervise::shell_code;
 use std::fs::File;
 use std::mem::offset_of;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::Stdio;
 
@@ -32,6 +33,8 @@ pub struct Collected {
     pub code: u8,
     /// Whether a signal ended the run before its end, the program's or one to this command.
     pub cut: bool,
+    /// Why the run is not all that it would have been, if someone stopped it: by a signal to this command, or at the terminal.
+    pub stopped: Option<String>,
     /// Notes for readers of the profile.
     pub notes: Vec<String>,
 }
@@ -104,6 +107,12 @@ pub fn collect(run: &Run, input: Option<Stdio>) -> Result<Collected> {
     if let (Some(told), Some(_)) = (&finished.told, run.only) {
         bail!("{told}");
     }
+    // The terminal interrupts the program alone, to which it is lent. One that handles that itself ends as it likes.
+    let at_terminal = finished.status.signal() == Some(libc::SIGINT);
+    let stopped = finished
+        .told
+        .clone()
+        .or_else(|| at_terminal.then(|| format!("{} was interrupted", run.command[0])));
     let code = shell_code(finished.status);
     let mut processes = Processes::read(finished.directory.path())?;
     let key = processes.take_numbers();
@@ -145,6 +154,7 @@ pub fn collect(run: &Run, input: Option<Stdio>) -> Result<Collected> {
         profile,
         code,
         cut,
+        stopped,
         notes,
     })
 }

@@ -105,6 +105,10 @@ impl Command<'_> {
                 first.code
             );
         }
+        // Who stops a run that nobody sees wants no captures after it.
+        if let (Some(stopped), Output::Dropped) = (&first.stopped, output) {
+            bail!("{stopped}: no profile is kept of this run; the same command begins it again");
+        }
         state::write_json(&self.store.profile(), &first.profile)?;
         // Another run would be cut elsewhere.
         if runs == Some(1) || first.cut {

@@ -5,7 +5,7 @@ use crate::options;
 use crate::options::Common;
 use crate::split::Split;
 use anyhow::{Context, Result, bail};
-use cere_format::build::{ENV_BUILD, ENV_STORE, ENV_WRAPPERS, Language, Unit};
+use cere_format::build::{BuildCommand, ENV_BUILD, ENV_STORE, ENV_WRAPPERS, Language, Unit};
 use cere_format::store::Store;
 use cere_store::build::image::no_regions;
 use cere_store::build::made::{self, Stray};
@@ -99,6 +99,14 @@ pub fn run(options: &Options) -> Result<u8> {
     }
     let here = std::env::current_dir()?;
     let left = Left::by(&store, started, &here)?;
+    if ended.status.success() && left.compiled > 0 {
+        let build = BuildCommand {
+            version: BuildCommand::VERSION,
+            command: options.command.clone(),
+            directory: here.clone(),
+        };
+        state::write_json(&store.build(), &build)?;
+    }
     if options.common.json {
         print::json(&left.json(shell_code(ended.status)))?;
     }

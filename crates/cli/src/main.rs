@@ -31,11 +31,14 @@
 //! | `machine` | measures the machine: caches, TLBs, operations, bandwidths, cores |
 //! | `mcp` | a server for agents: they look at regions and try edits |
 //! | `doctor` | whether this machine has what CERE needs, and how well it measures |
+//! | `clean` | frees space: caches, and what belongs to older builds |
 //! | `manual` | man pages and completions, for `make install` (hidden) |
 
+mod ask;
 mod asm;
 mod capture;
 mod check;
+mod clean;
 mod codelets;
 mod compare;
 mod count;
@@ -68,6 +71,7 @@ mod roofline;
 mod select;
 mod show;
 mod split;
+mod start;
 mod study;
 mod subset;
 mod r#try;
@@ -137,6 +141,7 @@ enum Command {
     Machine(machine::Options),
     Mcp(mcp::Options),
     Doctor(doctor::Options),
+    Clean(clean::Options),
     Manual(manual::Options),
     Work(work::Options),
 }
@@ -144,6 +149,7 @@ enum Command {
 fn main() -> ExitCode {
     let outcome = options::utf8::check().and_then(|()| match wrapper::tool_of_argv0() {
         Some(tool) => wrapper::run(tool),
+        None if std::env::args_os().len() == 1 => start::run(&mut Cli::command()),
         None => parse().and_then(run),
     });
     let outcome = match outcome {
@@ -204,6 +210,7 @@ fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Machine(options) => machine::run(&options),
         Command::Mcp(options) => mcp::run(&options),
         Command::Doctor(options) => doctor::run(&options),
+        Command::Clean(options) => clean::run(&options),
         Command::Manual(options) => manual::run(&options, &Cli::command()),
         Command::Work(options) => work::run(&options),
     }

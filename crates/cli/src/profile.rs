@@ -11,12 +11,15 @@ use cere_capture::launch::Output;
 use cere_capture::profile::Command;
 use cere_format::profile::Profile;
 use cere_format::store::Store;
+use cere_report::exchange::{self, Format};
 use cere_store::build::image::{Program, plain_in};
 use cere_store::build::plain::Plain;
 use cere_store::notes::Notes;
 use cere_store::state;
 use cere_system::console::{self, note, print, warning};
 use cere_timing::energy::Counters;
+use clap::builder::TypedValueParser as _;
+use std::path::{Path, PathBuf};
 
 /// Time every region of a run
 #[derive(clap::Args)]
@@ -28,13 +31,22 @@ Examples:\n\
 \x20 cere profile -- ./app input\n\
 \x20 cere profile --csv -- ./app input > profile.csv\n\
 \x20 cere profile --energy --runs 5 -- ./app input\n\
-\x20 cere profile --show                   # the kept one again")]
+\x20 cere profile --show                   # the kept one again
+\x20 cere profile --show --export speedscope -o app.speedscope.json")]
 pub struct Options {
     #[command(flatten)]
     common: Common,
     /// Write the table as CSV to stdout
     #[arg(long, conflicts_with = "json")]
     csv: bool,
+    /// Write the profile in another tool's format to stdout. `folded`: stacks for flame graphs; `perf`: the text of `perf script`;
+    /// `speedscope`; `chrome`: trace events, for Perfetto too; `hatchet`: trees for Hatchet and Thicket; `prometheus`; `series`: each
+    /// kept invocation as CSV
+    #[arg(long, value_name = "FORMAT", conflicts_with_all = ["json", "csv", "energy"], value_parser = clap::builder::PossibleValuesParser::new(Format::ALL.map(Format::name)).map(|name| Format::named(&name)))]
+    export: Option<Format>,
+    /// With --export: write to this file in place of stdout
+    #[arg(short, long, value_name = "FILE", requires = "export")]
+    output: Option<PathBuf>,
     /// Print the profile that the store keeps, and run nothing
     #[arg(long, conflicts_with_all = ["timeout", "runs", "energy", "ranks", "process_key", "command"])]
     show: bool,
@@ -64,7 +76,10 @@ pub fn run(options: &Options) -> Result<u8> {
     let mut program = Program::open(&options.command, &store)?;
     options.ranks.set_key(&mut program);
     let _lock = state::lock(&store)?;
-    let machine = options.common.json || options.csv;
+    if let Some(output) = &options.output {
+        options::writable(output)?;
+    }
+    let machine = options.common.json || options.csv || options.export.is_some();
     let output = if machine {
         Output::ToStderr
     } else {
@@ -134,6 +149,17 @@ fn show_kept(options: &Options) -> Result<u8> {
     Ok(0)
 }
 
+/// Writes the profile for another tool. Its text is not for a terminal: it stays as it is.
+fn export(profile: &Profile, format: Format, output: Option<&Path>) -> Result<()> {
+    let text = exchange::text(profile, format);
+    let Some(file) = output else {
+        return print::raw(&text);
+    };
+    state::write_text(file, &text)?;
+    note!("{}: {}", format.name(), file.display());
+    Ok(())
+}
+
 fn print_profile(
     options: &Options,
     profile: &Profile,
@@ -141,7 +167,9 @@ fn print_profile(
     store: &Store,
     (plain, energy): (&[Plain], Option<&Energy>),
 ) -> Result<()> {
-    if options.common.json {
+    if let Some(format) = options.export {
+        export(profile, format, options.output.as_deref())
+    } else if options.common.json {
         let file = store.profile();
         print::json(&show::profile::json(profile, code, &file, plain, energy))
     } else if options.csv {

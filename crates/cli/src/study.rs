@@ -1,14 +1,17 @@
-//! `cere study --build CMD -- PROGRAM`: everything from the build to the report, taking up where it stopped.
+//! `cere study [--build CMD] -- PROGRAM`: everything from the build to the report, taking up where it stopped.
 
+use crate::ask;
 use crate::options::{self, Common};
 use crate::show;
 use anyhow::{Context, Result, bail};
 use cere_capture::capture::Forecast;
 use cere_capture::input::Input;
 use cere_measure::study_seconds;
+use cere_store::project::origin;
 use cere_system::console::{self, note};
 use serde::Deserialize;
 use std::ffi::OsStr;
+use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Instant;
@@ -32,9 +35,13 @@ Examples:\n\
 pub struct Options {
     #[command(flatten)]
     common: Common,
-    /// The build command, for a shell
+    /// The build command, for a shell. Without it, CERE finds how the program was built: the last build in the store, build files
+    /// in its folder and above, its debug information. It says what it will run, and asks if it has not run it before
     #[arg(long, value_name = "COMMAND")]
-    build: String,
+    build: Option<String>,
+    /// Do not ask before the build that was found
+    #[arg(long)]
+    yes: bool,
     /// The report
     #[arg(short, long, value_name = "FILE", default_value = "report.html")]
     output: PathBuf,
@@ -101,6 +108,14 @@ impl Course<'_> {
         if let Some(stdin) = feed.stdin.take() {
             command.stdin(stdin);
         }
+        // SAFETY: between fork and exec one system call without pointers.
+        unsafe {
+            // A study that is killed takes its step with it, which would hold the store else.
+            command.pre_exec(|| {
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM);
+                Ok(())
+            });
+        }
         match told {
             Told::Read => drop(command.stdout(Stdio::piped())),
             Told::Shown if self.options.common.json && name != "check" => {
@@ -130,6 +145,24 @@ fn stops(name: &str, status: ExitStatus) -> Result<Option<u8>> {
     }
 }
 
+/// The build command: what the user says, else what is found and said; none if the user declines.
+fn build(options: &Options) -> Result<Option<String>> {
+    if let Some(build) = &options.build {
+        return Ok(Some(build.clone()));
+    }
+    let origin = origin::of(&options.command, &options.common.store()?)?;
+    let here = std::env::current_dir().context("the working directory is gone")?;
+    let line = origin.line(&here);
+    note!(
+        "{} is built by `{line}`: {}",
+        origin::program_of(&options.command),
+        origin.why
+    );
+    let question = "cere: run it under CERE?";
+    let runs = origin.recorded || options.yes || ask::agrees(question, "--yes")?;
+    Ok(runs.then_some(line))
+}
+
 /// Says what is planned: `seconds` in all.
 fn announce(plan: &Forecast, seconds: f64) {
     note!(
@@ -142,6 +175,9 @@ fn announce(plan: &Forecast, seconds: f64) {
 
 /// Runs the subcommand.
 pub fn run(options: &Options) -> Result<u8> {
+    let Some(build) = build(options)? else {
+        return Ok(1);
+    };
     let mut course = Course {
         options,
         input: Input::open(&console::events())?,
@@ -151,7 +187,7 @@ pub fn run(options: &Options) -> Result<u8> {
         "instrument",
         "instrument",
         Told::Shown,
-        ["--", "sh", "-c", &options.build],
+        ["--", "sh", "-c", &build],
     )?;
     if let Some(code) = stops("instrument", status)? {
         return Ok(code);

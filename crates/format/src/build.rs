@@ -184,6 +184,22 @@ pub struct ShortLoop {
     pub cycles: f64,
 }
 
+/// The last build that compiled something: `build.json`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BuildCommand {
+    /// [`BuildCommand::VERSION`].
+    pub version: u32,
+    /// What `cere instrument` ran.
+    pub command: Vec<String>,
+    /// Where.
+    pub directory: PathBuf,
+}
+
+impl BuildCommand {
+    /// Version of the file.
+    pub const VERSION: u32 = 1;
+}
+
 /// What profiles found too short, over the builds of a store: `short.json`.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct ShortLoops {

@@ -59,6 +59,10 @@ impl Store {
     pub fn inputs(&self, link: &str) -> PathBuf {
         self.root.join("inputs").join(link)
     }
+    /// The last build command.
+    pub fn build(&self) -> PathBuf {
+        self.root.join("build.json")
+    }
     /// Compiler wrappers of `cere instrument`.
     pub fn wrappers(&self) -> PathBuf {
         self.root.join("bin")

@@ -3,6 +3,7 @@
 pub mod compared;
 mod curve;
 mod data;
+pub mod exchange;
 mod format;
 mod ids;
 pub mod listing;

@@ -26,6 +26,13 @@ impl InUse {
         Some(Self(file))
     }
 
+    /// Fails at once if a replay shares the cache, or if its files cannot be locked.
+    pub fn lock_alone(cache: &Path) -> io::Result<Self> {
+        let file = state::open_lock(&cache.join("lock"))?;
+        file.try_lock()?;
+        Ok(Self(file))
+    }
+
     /// Runs `f` if no other replay shares the cache.
     pub fn if_alone(&self, f: impl FnOnce()) {
         // On Linux a descriptor has one lock, which these calls convert.
@@ -56,8 +63,11 @@ pub fn if_changed(directory: &Path, limit: u64, stamp: &Path, f: impl FnOnce()) 
     }
 }
 
+/// What the name of an entry begins with that is being removed.
+pub(crate) const GONE: &str = ".gone.";
+
 /// Bytes on disk below `path`.
-fn size(path: &Path, metadata: &Metadata) -> u64 {
+pub(crate) fn size(path: &Path, metadata: &Metadata) -> u64 {
     let below = match metadata.is_dir() {
         true => fs::read_dir(path).ok(),
         false => None,
@@ -69,7 +79,18 @@ fn size(path: &Path, metadata: &Metadata) -> u64 {
     metadata.blocks() * 512 + inner
 }
 
-fn remove(path: &Path) -> io::Result<()> {
+/// When an entry was used last.
+pub(crate) fn used(metadata: &Metadata) -> SystemTime {
+    let accessed = metadata.accessed().unwrap_or(SystemTime::UNIX_EPOCH);
+    match metadata.is_dir() {
+        // Listing a directory counts as access.
+        true => metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH),
+        false => metadata.modified().map_or(accessed, |m| m.max(accessed)),
+    }
+}
+
+/// Removes a file or a directory with all that is in it.
+pub(crate) fn remove(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path)?.is_dir() {
         true => fs::remove_dir_all(path),
         false => fs::remove_file(path),
@@ -90,13 +111,7 @@ pub fn trim(directory: &Path, limit: u64, kept: impl Fn(&str, &Metadata) -> bool
             let _ = remove(&path);
             continue;
         }
-        let accessed = metadata.accessed().unwrap_or(SystemTime::UNIX_EPOCH);
-        let used = match metadata.is_dir() {
-            // Listing a directory counts as access.
-            true => metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH),
-            false => metadata.modified().map_or(accessed, |m| m.max(accessed)),
-        };
-        entries.push((used, size(&path, &metadata), path));
+        entries.push((used(&metadata), size(&path, &metadata), path));
     }
     entries.sort_by_key(|(used, _, _)| std::cmp::Reverse(*used));
     let mut sum = 0;
@@ -104,7 +119,7 @@ pub fn trim(directory: &Path, limit: u64, kept: impl Fn(&str, &Metadata) -> bool
         sum += bytes;
         if place > 0 && sum > limit {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            let gone = directory.join(format!(".gone.{name}"));
+            let gone = directory.join(format!("{GONE}{name}"));
             if fs::rename(path, &gone).is_ok() {
                 let _ = remove(&gone);
             }

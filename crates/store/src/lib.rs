@@ -15,14 +15,17 @@
 //! | [`missing`] | errors that another command would mend |
 //! | [`results`] | records of replays in SQLite, as CSV |
 //! | [`cache`] | unpacked packages and built replays, within bounds |
+//! | [`clean`] | what a store can do without, and freeing it |
 //! | [`processes`] | the processes that a run left records of |
 //! | [`mod@build`] | the build: compiler wrappers, recorded links, images of programs |
+//! | [`project`] | how a folder is built, how a program was |
 //! | [`components`] | the plugin, the preload library, the replay runtime |
 
 mod bound;
 pub mod build;
 pub mod built;
 pub mod cache;
+pub mod clean;
 pub mod codelets;
 pub mod commands;
 pub mod components;
@@ -33,6 +36,7 @@ pub mod missing;
 pub mod names;
 pub mod notes;
 pub mod processes;
+pub mod project;
 pub mod results;
 pub mod sources;
 pub mod state;

@@ -180,7 +180,9 @@ fn sweep(store: &Store) {
             .strip_prefix(UNFINISHED)
             .and_then(|rest| rest.split('.').next());
         let package = name.starts_with('.') && name.ends_with(PACKAGE_UNFINISHED);
-        package || process.is_some_and(|id| !Path::new("/proc").join(id).exists())
+        name.starts_with(crate::bound::GONE)
+            || package
+            || process.is_some_and(|id| !Path::new("/proc").join(id).exists())
     };
     for directory in [store.root().to_owned(), store.codelets()] {
         for entry in fs::read_dir(directory).into_iter().flatten().flatten() {

@@ -23,6 +23,8 @@ pub struct Item {
     pub found: String,
     /// What to do; `None` if it is present.
     pub remedy: Option<String>,
+    /// What mends it, for a shell; `None` if no command does, or none is needed.
+    pub command: Option<String>,
 }
 
 impl Item {
@@ -32,6 +34,7 @@ impl Item {
             state: State::Good,
             found: found.into(),
             remedy: None,
+            command: None,
         }
     }
 
@@ -45,6 +48,7 @@ impl Item {
             state: State::Limited,
             found: found.into(),
             remedy: Some(remedy.into()),
+            command: None,
         }
     }
 
@@ -58,4 +62,30 @@ impl Item {
             ..Self::limited(name, found, remedy)
         }
     }
+
+    /// Likewise, mended by `command`, which only root may run.
+    pub fn mended_as_root(mut self, command: &str) -> Self {
+        self.command = Some(format!("{}{command}", sudo()));
+        self
+    }
+
+    /// Likewise, mended by `command`.
+    pub fn mended_by(mut self, command: &str) -> Self {
+        self.command = Some(command.to_owned());
+        self
+    }
+}
+
+/// What stands before a command for root.
+pub fn sudo() -> &'static str {
+    match is_root() {
+        true => "",
+        false => "sudo ",
+    }
+}
+
+/// Whether this is root.
+pub fn is_root() -> bool {
+    // SAFETY: takes no pointers.
+    unsafe { libc::geteuid() == 0 }
 }

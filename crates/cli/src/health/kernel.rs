@@ -1,7 +1,7 @@
 //! Kernel features that captures and replays need. Each is tried, because a container may refuse what the kernel version has.
-//! CERE uses neither ptrace nor userfaultfd nor perf events, so these are not checked.
+//! CERE uses neither ptrace nor userfaultfd, so these are not checked.
 
-use crate::health::item::Item;
+use crate::health::item::{Item, is_root};
 use cere_sandbox::Sandbox;
 use std::io::Error;
 use std::os::fd::{FromRawFd, OwnedFd};
@@ -16,6 +16,7 @@ pub fn items() -> Vec<Item> {
         stack(),
         referenced_pages(),
         counter(),
+        events(),
     ];
     items.extend(sandbox());
     items
@@ -199,6 +200,49 @@ fn has_constant_rate(information: &str) -> Option<bool> {
     has("rdtscp").then(|| has("constant_tsc") && has("nonstop_tsc"))
 }
 
+/// Performance events, which `cere count --hardware` and the evidence of `cere asm` ask for.
+fn events() -> Item {
+    const NAME: &str = "performance events";
+    const FILE: &str = "/proc/sys/kernel/perf_event_paranoid";
+    let level = std::fs::read_to_string(FILE).ok();
+    match level.and_then(|text| text.trim().parse::<i32>().ok()) {
+        _ if is_root() => Item::good(NAME, "allowed to root"),
+        Some(level) if level <= OWN_EVENTS => {
+            Item::good(NAME, format!("allowed for own programs (level {level})"))
+        }
+        Some(level) => Item::limited(
+            NAME,
+            format!("refused to this user (level {level}): `cere count --hardware` counts nothing"),
+            format!("`sudo sysctl kernel.perf_event_paranoid={OWN_EVENTS}`"),
+        )
+        .mended_as_root(&format!("sysctl kernel.perf_event_paranoid={OWN_EVENTS}")),
+        None => Item::limited(
+            NAME,
+            "the kernel has none: `cere count --hardware` counts nothing",
+            "take a kernel with CONFIG_PERF_EVENTS",
+        ),
+    }
+}
+
+/// The highest level at which a user may count in programs of their own.
+const OWN_EVENTS: i32 = 2;
+
+/// Settings that refuse user namespaces, and the value that allows them.
+const NAMESPACES: [(&str, &str); 2] = [
+    ("kernel.unprivileged_userns_clone", "1"),
+    ("kernel.apparmor_restrict_unprivileged_userns", "0"),
+];
+
+/// The command that allows user namespaces, if a setting refuses them.
+fn allows_namespaces() -> Option<String> {
+    let refuses = |(name, allowed): &&(&str, &str)| {
+        let file = format!("/proc/sys/{}", name.replace('.', "/"));
+        std::fs::read_to_string(file).is_ok_and(|value| value.trim() != *allowed)
+    };
+    let (name, allowed) = NAMESPACES.iter().find(refuses)?;
+    Some(format!("sysctl {name}={allowed}"))
+}
+
 /// The layers of the sandbox that this system refuses, if any.
 fn sandbox() -> Vec<Item> {
     const NAME: &str = "sandbox";
@@ -212,7 +256,16 @@ fn sandbox() -> Vec<Item> {
     let remedy = "replay only packages that you trust; or allow unprivileged user namespaces, take Linux 6.2 or later for \
                   landlock, run outside of the container";
     let items = warnings.into_iter();
-    items.map(|why| Item::limited(NAME, why, remedy)).collect()
+    let command = allows_namespaces();
+    let item = |why: String| {
+        let of_namespaces = command.as_ref().filter(|_| why.contains("namespace"));
+        let item = Item::limited(NAME, why, remedy);
+        match of_namespaces {
+            Some(command) => item.mended_as_root(command),
+            None => item,
+        }
+    };
+    items.map(item).collect()
 }
 
 #[cfg(test)]

@@ -171,7 +171,8 @@ fn of_measurement(measured: Option<&measurement::Machine>) -> Item {
             NAME,
             "caches are taken as the kernel describes them; `cere roofline` needs a measurement",
             remedy,
-        );
+        )
+        .mended_by("cere machine");
     };
     if machine
         .caches
@@ -202,7 +203,8 @@ fn mappings() -> Item {
             NAME,
             format!("a process may have {few}: captures of scattered memory may be refused"),
             format!("`sudo sysctl vm.max_map_count={MAPPINGS}`"),
-        ),
+        )
+        .mended_as_root(&format!("sysctl vm.max_map_count={MAPPINGS}")),
         Some(count) => Item::good(NAME, format!("up to {count} a process")),
         None => Item::limited(
             NAME,
@@ -222,7 +224,10 @@ fn governor(machine: &Machine) -> Option<Item> {
             NAME,
             format!("{governor}: the frequency may change while programs are timed"),
             "`sudo cpupower frequency-set -g performance`",
-        ),
+        )
+        .mended_as_root(&format!(
+            "sh -c 'for governor in {PROCESSORS}/cpu*/cpufreq/scaling_governor; do echo performance > $governor; done'"
+        )),
     })
 }
 

@@ -5,10 +5,12 @@
 //! | [`mod@kernel`] | what captures and replays ask the kernel for, each tried |
 //! | [`tools`] | the programs of LLVM, the parts of CERE |
 //! | [`machine`] | processor, caches, frequency, memory, disk |
+//! | [`mend`] | runs what mends an item, after a question |
 //! | [`noise`] | one kernel against itself: what differences can be told here |
 
 pub mod kernel;
 pub mod machine;
+pub mod mend;
 pub mod noise;
 pub mod tools;
 
@@ -46,9 +48,13 @@ impl Findings {
         }
     }
 
+    /// All items.
+    pub fn items(&self) -> impl Iterator<Item = &Item> {
+        self.kernel.iter().chain(&self.tools).chain(&self.room)
+    }
+
     /// Whether something is missing that CERE needs.
     pub fn is_lacking(&self) -> bool {
-        let mut all = self.kernel.iter().chain(&self.tools).chain(&self.room);
-        all.any(|item| item.state == State::Missing)
+        self.items().any(|item| item.state == State::Missing)
     }
 }

@@ -61,9 +61,13 @@ fn program((name, used, needed, package): &(&'static str, &str, bool, &str)) -> 
     };
     let why = format!("{why}: needed for {used}");
     let remedy = format!("`apt install {package}` (Debian 12), or put {name} in PATH");
-    match needed {
+    let item = match needed {
         true => Item::missing(name, why, remedy),
         false => Item::limited(name, why, remedy),
+    };
+    match wrapper::compiler("apt-get") {
+        Ok(_) => item.mended_as_root(&format!("apt-get install -y {package}")),
+        Err(_) => item,
     }
 }
 

@@ -143,6 +143,7 @@ mod tests {
             state: State::Missing,
             found: "is not in PATH".into(),
             remedy: Some("install it".into()),
+            command: None,
         };
         let findings = Findings {
             kernel: Vec::new(),

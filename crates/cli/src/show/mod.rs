@@ -2,6 +2,7 @@
 
 pub mod asm;
 pub mod blocking;
+pub mod clean;
 pub mod codelets;
 pub mod compare;
 pub mod count;

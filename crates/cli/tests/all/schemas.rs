@@ -47,7 +47,7 @@ fn visit_objects(value: &Value, visit: &mut impl FnMut(&Map<String, Value>)) {
 const OF_OPTIONS: [&str; 2] = ["blocking", "watch"];
 
 /// Commands whose own tests check what they print by [`conforms`].
-const ELSEWHERE: [&str; 2] = ["explain", "reduce"];
+const ELSEWHERE: [&str; 3] = ["clean", "explain", "reduce"];
 
 /// Fails unless `value` is what the schema of `command` describes.
 pub fn conforms(command: &str, value: &Value) {

@@ -106,9 +106,14 @@ fn lines(text: &str) -> String {
 
 /// Writes `text` to stdout.
 pub fn out(text: &str) -> Result<()> {
+    raw(&lines(text))
+}
+
+/// Writes `text` to stdout as it is: a format of another tool, in which tabs count.
+pub fn raw(text: &str) -> Result<()> {
     let mut stdout = std::io::stdout().lock();
     match stdout
-        .write_all(lines(text).as_bytes())
+        .write_all(text.as_bytes())
         .and_then(|()| stdout.flush())
     {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
