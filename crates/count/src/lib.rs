@@ -14,6 +14,7 @@
 //! | [`counts`] | the results |
 //! | [`codelet`] | counts a codelet |
 //! | [`hardware`] | the processor's own counters beside them |
+//! | [`topdown`] | where the processor's slots go, by those counters |
 //! | [`vivo`] | counts invocations inside the program |
 //! | [`fidelity`] | compares the two |
 //! | [`metrics`] | vectors of metrics, for clustering |
@@ -33,6 +34,7 @@ pub mod mca;
 pub mod metrics;
 pub mod stream;
 pub mod tally;
+pub mod topdown;
 pub mod vivo;
 
 pub use codelet::{Settings, count};

@@ -43,6 +43,8 @@ const INSTRUCTION: f64 = 4.5;
 const LARGE_CODE: f64 = 16_384.0;
 /// Share of the time that a model explains, from which on it is right about what limits it.
 const EXPLAINED: f64 = 0.6;
+/// Share of slots that the front end leaves empty, from which on it is what holds up.
+const STARVED: f64 = 0.4;
 /// Share of cycles from which on a unit is busy.
 const BUSY_UNIT: f64 = 0.8;
 
@@ -160,11 +162,21 @@ pub fn costs(facts: &Facts) -> Vec<Cost> {
         cost(Cause::Divisions, facts.gain(Kind::Divisions), false),
         cost(stores, facts.gain(Kind::Stores), false),
         cost(Cause::Scalar, facts.gain(Kind::Vectors), false),
-        cost(Cause::Branches, Some(facts.branch_share()), true),
+        cost(
+            Cause::Branches,
+            Some(branches(facts)),
+            facts.topdown.is_none(),
+        ),
         cost(Cause::Imbalance, Some(facts.imbalance()), true),
         cost(Cause::Waiting, waiting(facts), false),
     ];
     all.into_iter().flatten().collect()
+}
+
+/// What wrong predictions cost: by the counters, if there are any.
+fn branches(facts: &Facts) -> f64 {
+    let counted = facts.topdown.map(|t| t.bad_speculation);
+    counted.unwrap_or_else(|| facts.branch_share())
 }
 
 /// What memory costs: bandwidth or latency.
@@ -237,6 +249,7 @@ fn rest(facts: &Facts) -> Cause {
     let computes = facts.modelled_seconds().unwrap_or(0.0) / facts.base.seconds;
     match () {
         () if is_long(facts) && computes < 1.0 => Cause::FrontEnd,
+        () if facts.topdown.is_some_and(|t| t.front_end > STARVED) => Cause::FrontEnd,
         () if computes >= EXPLAINED && facts.share("model_port_most") >= BUSY_UNIT => Cause::Units,
         () if computes >= EXPLAINED => Cause::Instructions,
         () => Cause::Unknown,

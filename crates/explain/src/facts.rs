@@ -5,9 +5,11 @@ use crate::pages::Table;
 use crate::variants::{Change, Subject, Timed};
 use anyhow::{Result, bail};
 use cere_count::codelet::Counted;
+use cere_count::hardware::Kernel;
 use cere_count::listing::remarks::Outcome;
 use cere_count::listing::{HotLoop, Listing, Remark, listing};
 use cere_count::metrics::vector::{self, Vector};
+use cere_count::topdown::{Topdown, topdown};
 use cere_format::build::Ablation;
 use cere_format::machine::Machine;
 use cere_format::package::Manifest;
@@ -64,6 +66,8 @@ pub struct Facts {
     pub cycle: f64,
     /// Seconds that a wrong prediction of a branch takes.
     pub wrong_branch: f64,
+    /// Where the processor's slots go, if its counters tell.
+    pub topdown: Option<Topdown>,
     /// Metrics, with simulated caches.
     pub vector: Vector,
     /// Branches that a predictor gets wrong.
@@ -166,6 +170,7 @@ pub fn facts(
         },
         cycle: 1e-9 * operations::add_nanoseconds(&session)?,
         wrong_branch: 1e-9 * operations::branch::wrong_nanoseconds(&session)?,
+        topdown: topdown(&Kernel { package, options }).ok(),
         mispredicted: order.mispredicted(),
         load_chain: order.load_chain(),
         work: order.work(),

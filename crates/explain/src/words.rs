@@ -50,31 +50,39 @@ pub fn sentence(facts: &Facts, cost: &Cost) -> String {
     match cost.cause {
         Cause::Bandwidth => format!(
             "It waits for {}, which moves as many bytes as it can ({}): with all data in the first cache the code {}.",
-            level(cost), rate(facts, cost), takes(Kind::Compact)
+            level(cost),
+            rate(facts, cost),
+            takes(Kind::Compact)
         ),
         Cause::Latency if is_chained(facts) => format!(
             "It waits for {}: each address comes from the load before, so that one load is under way at a time; with all data in the first cache the code {}.",
-            level(cost), takes(Kind::Compact)
+            level(cost),
+            takes(Kind::Compact)
         ),
         Cause::Latency => format!(
             "It waits for single loads from {} ({}): with all data in the first cache the code {}.",
-            level(cost), rate(facts, cost), takes(Kind::Compact)
+            level(cost),
+            rate(facts, cost),
+            takes(Kind::Compact)
         ),
         Cause::Translations => format!(
             "Its memory is spread over so many pages that the processor looks up where they are again and again: in huge pages the code {}.",
             takes(Kind::Huge)
         ),
         Cause::Chain => format!(
-            "Each iteration waits for the result of the one before: without that wait the same instructions {} .",
-            takes(Kind::Chains)
-        ).replace(" .", "."),
+            "Each iteration waits for the result of the one before: without that wait the same instructions {}.",
+            takes(Kind::Chains).replace("takes", "take")
+        ),
         Cause::Divisions => format!(
             "It divides or takes roots, for which the processor has one slow unit: with multiplications in their place the code {}.",
             takes(Kind::Divisions)
         ),
         Cause::Branches => format!(
             "The processor guesses wrongly which way its branches go, {} times for each 1000 instructions: that takes about {share} of the time.",
-            print::number((1000.0 * facts.mispredicted / facts.vector.counts.instructions.max(1) as f64).round() as u64)
+            print::number(
+                (1000.0 * facts.mispredicted / facts.vector.counts.instructions.max(1) as f64)
+                    .round() as u64
+            )
         ),
         Cause::Scalar => format!(
             "It computes {}: on full vectors the same loops {}{}.",
@@ -83,7 +91,10 @@ pub fn sentence(facts: &Facts, cost: &Cost) -> String {
                 false => "one value at a time",
             },
             takes(Kind::Vectors).replace("takes", "take"),
-            facts.remark.as_ref().map_or(String::new(), |r| format!(" (the compiler: {r})"))
+            facts
+                .remark
+                .as_ref()
+                .map_or(String::new(), |r| format!(" (the compiler: {r})"))
         ),
         Cause::Stores => format!(
             "It is busy storing its results: without the stores the same code {}.",
@@ -95,7 +106,8 @@ pub fn sentence(facts: &Facts, cost: &Cost) -> String {
         ),
         Cause::PageFaults => format!(
             "It is the first to touch {} pages of memory, for each of which the system has to step in: with the pages there the code {}.",
-            print::number(facts.absent), takes(Kind::Present)
+            print::number(facts.absent),
+            takes(Kind::Present)
         ),
         Cause::Imbalance => format!(
             "One thread has more to do than the others, which wait for it: perfectly balanced it would take about {} of the time.",
@@ -103,7 +115,10 @@ pub fn sentence(facts: &Facts, cost: &Cost) -> String {
         ),
         Cause::Waiting => format!(
             "Its {} threads wait for one another, for locks or for lines that they share, in about {share} of their time: one thread alone needs {}.",
-            facts.threads(), facts.variant(Kind::Alone).map_or("less".to_owned(), |t| print::time(t.seconds))
+            facts.threads(),
+            facts
+                .variant(Kind::Alone)
+                .map_or("less".to_owned(), |t| print::time(t.seconds))
         ),
         Cause::FrontEnd => format!(
             "Its code is so long ({} instructions are hot) that the processor cannot fetch and decode it as fast as it could execute it.",
@@ -346,6 +361,41 @@ pub fn evidence(facts: &Facts, cost: &Cost) -> Vec<Evidence> {
             shown,
             counted,
         );
+    }
+    if let Some(top) = &facts.topdown {
+        let memory = [
+            Cause::Bandwidth,
+            Cause::Latency,
+            Cause::Translations,
+            Cause::Stores,
+        ];
+        for (causes, what, share) in [
+            (&memory[..], "slots that wait for memory", top.memory),
+            (
+                &memory,
+                "slots that the back end does not take",
+                Some(top.back_end),
+            ),
+            (
+                &[Cause::FrontEnd],
+                "slots that the front end leaves empty",
+                Some(top.front_end),
+            ),
+            (
+                &[Cause::Branches],
+                "slots lost to wrong predictions",
+                Some(top.bad_speculation),
+            ),
+            (
+                &[Cause::Instructions],
+                "slots that retire",
+                Some(top.retiring),
+            ),
+        ] {
+            if let Some(share) = share {
+                add(causes, what, percent(share), "hardware counters");
+            }
+        }
     }
     if let Some(remark) = &facts.remark {
         add(
