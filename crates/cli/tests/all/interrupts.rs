@@ -49,7 +49,9 @@ fn stopped(at: &Path, line: &str, signal: rustix::process::Signal) -> String {
     let status = child.wait().expect("cere ends");
     assert!(!status.success(), "{line}");
     // What it started is gone as well.
-    until("free lock", || cere_store::state::lock(&Store::new(at.join(".cere"))).is_ok());
+    until("free lock", || {
+        cere_store::state::lock(&Store::new(at.join(".cere"))).is_ok()
+    });
     text(&std::fs::read(at.join("said")).expect("what it said"))
 }
 
@@ -68,7 +70,11 @@ fn a_capture_that_is_stopped_while_it_profiles_keeps_no_profile() {
     assert!(!at.join(".cere/profile.json").exists());
     std::fs::remove_file(at.join("slow")).expect("quick from now on");
     succeed(at, "capture -- ./app");
-    assert!(json(at, "codelets --json").as_array().is_some_and(|all| !all.is_empty()));
+    assert!(
+        json(at, "codelets --json")
+            .as_array()
+            .is_some_and(|all| !all.is_empty())
+    );
     let left = std::fs::read_dir(at.join(".cere/runs")).map_or(0, Iterator::count);
     assert_eq!(left, 0, "scratch of the killed run");
 }
