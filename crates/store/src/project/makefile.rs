@@ -54,6 +54,25 @@ pub fn programs(text: &str) -> Vec<PathBuf> {
     programs
 }
 
+/// A command that compiles everything again. With `-B`, make remakes the makefiles that are included without end.
+pub fn from_anew(text: &str) -> &'static str {
+    let begins = |words: &[&str]| {
+        let first = text
+            .lines()
+            .filter_map(|line| line.split([' ', '\t', ':']).next());
+        first.into_iter().any(|word| words.contains(&word))
+    };
+    match (
+        begins(&["clean"]),
+        begins(&["include", "-include", "sinclude"]),
+    ) {
+        (true, _) => "make clean && make",
+        (false, false) => "make -B",
+        // What is up to date is said by `cere instrument`.
+        (false, true) => "make",
+    }
+}
+
 /// Whether a rule makes the program `target`.
 fn links(rule: &Rule, target: &str, variables: &Variables) -> bool {
     let made_otherwise = [".o", ".a", ".so", ".d", ".c", ".h", ".mod"];

@@ -120,7 +120,10 @@ fn make(directory: &Path) -> Option<Way> {
         programs.extend(only_program(directory));
     }
     let made = programs.iter().any(|p| directory.join(p).exists()) || has_objects(directory);
-    let command = if made { "make -B" } else { "make" };
+    let command = match made {
+        true => makefile::from_anew(&text),
+        false => "make",
+    };
     Some(Way::new(directory, name, command, programs))
 }
 

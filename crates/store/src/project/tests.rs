@@ -36,6 +36,11 @@ fn makefiles() {
         (command.as_str(), &programs[..]),
         ("make -B", &["app".to_owned()][..])
     );
+    let depends = "-include .depend\napp: app.o\n";
+    assert_eq!(first(&[("Makefile", depends), ("app.o", "")]).1, "make");
+    let cleans = format!("{depends}clean:\n\trm -f *.o app\n");
+    let anew = first(&[("Makefile", &cleans), ("app.o", "")]).1;
+    assert_eq!(anew, "make clean && make");
     let odd = "A = $(A) x\nB = $(C)\nC = $(B)$(B)\n$(B): y\n\t$(nothing\n:\n=\n\tz\n";
     assert!(first(&[("Makefile", odd)]).2.is_empty());
 }
