@@ -282,7 +282,10 @@ fn row(pair: &Pair, ids: &Ids, places: &HashMap<&str, usize>) -> Row {
         [Some(a), Some(b)] if a > 0.0 => Some(b / a - 1.0),
         _ => None,
     };
-    let shown = |name: &Option<String>| name.as_deref().map_or_else(String::new, super::format::name);
+    let shown = |name: &Option<String>| {
+        name.as_deref()
+            .map_or_else(String::new, super::format::name)
+    };
     let verdict = |name: Option<&'static str>| {
         let known = cere_format::replay::Verdict::ALL;
         let found = known.into_iter().find(|v| Some(v.name()) == name);
@@ -309,7 +312,9 @@ fn row(pair: &Pair, ids: &Ids, places: &HashMap<&str, usize>) -> Row {
             let interval = pair.replay.map_or((ratio, ratio), |r| r.interval);
             format!("{ratio:.3} ({:.3} to {:.3})", interval.0, interval.1)
         }),
-        replay_class: pair.replay.map_or("", |r| class(r.interval.0, r.interval.1)),
+        replay_class: pair
+            .replay
+            .map_or("", |r| class(r.interval.0, r.interval.1)),
         verdicts: pair.verdicts.map(verdict),
         flags: pair.flags.clone().map(Option::unwrap_or_default),
     }

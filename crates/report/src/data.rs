@@ -238,7 +238,11 @@ impl Data {
 fn more_than_all(profile: &Profile) -> Option<String> {
     let over = |share: f64| share >= 1.0005;
     let sum: f64 = profile.regions.iter().map(|r| r.share).sum();
-    let most = profile.regions.iter().map(|r| r.share).fold(sum.max(profile.coverage), f64::max);
+    let most = profile
+        .regions
+        .iter()
+        .map(|r| r.share)
+        .fold(sum.max(profile.coverage), f64::max);
     over(most).then(|| {
         format!(
             "the times of regions add up to {:.1} % of the run: the cost of the probes, which is subtracted, is not known better; where a share is above 100 %, it says all",

@@ -170,12 +170,24 @@ fn first_thread(profile: &Profile, ids: &Ids) -> Vec<Raw> {
         ));
     }
     let shown: f64 = parts.iter().map(|p| p.2).sum();
-    let all: f64 = profile.regions.iter().map(|r| r.self_seconds.max(0.0)).sum();
+    let all: f64 = profile
+        .regions
+        .iter()
+        .map(|r| r.self_seconds.max(0.0))
+        .sum();
     let mpi = profile.mpi_seconds;
     let rest = [
-        (other(profile.regions.len() - top.len()), all - shown, "rest"),
+        (
+            other(profile.regions.len() - top.len()),
+            all - shown,
+            "rest",
+        ),
         ("MPI".to_owned(), mpi, "mpi"),
-        ("not in regions".to_owned(), profile.seconds - all - mpi, "out"),
+        (
+            "not in regions".to_owned(),
+            profile.seconds - all - mpi,
+            "out",
+        ),
     ];
     let least = profile.seconds * 0.0005;
     let rest = rest.into_iter().filter(|(_, seconds, _)| *seconds > least);
@@ -191,7 +203,10 @@ fn other(regions: usize) -> String {
 }
 
 fn other_threads(profile: &Profile, ids: &Ids) -> Vec<Raw> {
-    let Some(processor) = profile.processor.filter(|_| profile.others_at_work().is_some()) else {
+    let Some(processor) = profile
+        .processor
+        .filter(|_| profile.others_at_work().is_some())
+    else {
         return Vec::new();
     };
     let top = top(profile);
@@ -219,7 +234,12 @@ fn other_threads(profile: &Profile, ids: &Ids) -> Vec<Raw> {
         ));
     }
     if left > processor.others() * 0.0005 {
-        parts.push(("other work of these threads".to_owned(), None, left, "out".to_owned()));
+        parts.push((
+            "other work of these threads".to_owned(),
+            None,
+            left,
+            "out".to_owned(),
+        ));
     }
     parts
 }
@@ -255,16 +275,28 @@ fn card(
         colour,
         id,
         share: share(region.share),
-        time: brief(region.self_seconds),
+        time: amount(region),
         sentence: known.map_or_else(String::new, |k| marked(&k.sentence)),
         advice: known.map_or_else(String::new, |k| marked(&k.advice)),
         ask: marked(&ask(why, &word, captured)),
         flags: best.map_or_else(String::new, super::flags::Best::words),
-        gain: best.map_or_else(|| marked(&no_flags(&word, captured)), super::flags::Best::gained),
+        gain: best.map_or_else(
+            || marked(&no_flags(&word, captured)),
+            super::flags::Best::gained,
+        ),
         source: best.map_or("", super::flags::Best::source),
         verdict: marked(&verdict::sentence(matched, captured, refused)),
         class: matched.and_then(|m| m.verdict).map_or("", |v| v.name()),
         name: word,
+    }
+}
+
+/// Its own time, and how much of that the thread waited, if that is notable.
+fn amount(region: &RegionProfile) -> String {
+    let (own, waiting) = (region.self_seconds, region.waiting_seconds);
+    match waiting > 0.05 * own {
+        true => format!("{}, of which it waits {}", brief(own), brief(waiting)),
+        false => brief(own),
     }
 }
 
@@ -273,7 +305,9 @@ pub fn ask(why: Option<&Why>, name: &str, captured: usize) -> String {
     let command = command("explain", name);
     match why {
         Some(Why::Older) => format!("What was found is of older code: `{command}` looks again."),
-        _ if captured == 0 => "Not looked at yet: `cere capture` first, then `cere explain`.".to_owned(),
+        _ if captured == 0 => {
+            "Not looked at yet: `cere capture` first, then `cere explain`.".to_owned()
+        }
         _ => format!("Not looked at yet: `{command}` says why it takes its time."),
     }
 }
@@ -282,7 +316,10 @@ pub fn ask(why: Option<&Why>, name: &str, captured: usize) -> String {
 fn no_flags(name: &str, captured: usize) -> String {
     match captured {
         0 => "None tried: `cere capture` first, then `cere tune`.".to_owned(),
-        _ => format!("None known that are faster: `{}` searches.", command("tune", name)),
+        _ => format!(
+            "None known that are faster: `{}` searches.",
+            command("tune", name)
+        ),
     }
 }
 

@@ -34,9 +34,9 @@ impl Best {
     /// What they gain, in words.
     pub fn gained(&self) -> String {
         let gain = faster(self.gain);
-        let interval = self
-            .interval
-            .map_or(String::new(), |(low, high)| format!(" ({low:.2} to {high:.2})"));
+        let interval = self.interval.map_or(String::new(), |(low, high)| {
+            format!(" ({low:.2} to {high:.2})")
+        });
         let part = match self.of {
             Some((some, all)) if some < all => format!(", on {some} of {all} codelets"),
             _ => String::new(),
@@ -151,16 +151,18 @@ fn replayed(codelets: &[&Codelet], records: &BySha) -> Option<Best> {
         }
     }
     let all = codelets.len();
-    let best = sums.into_iter().filter_map(|(key, (base, times, some, right))| {
-        let low = base.0 / times.2;
-        (right && low > 1.0).then(|| Best {
-            flags: words(key.0),
-            passes: key.1.map(str::to_owned),
-            gain: base.1 / times.1,
-            interval: Some((low, base.2 / times.0)),
-            of: Some((some, all)),
-        })
-    });
+    let best = sums
+        .into_iter()
+        .filter_map(|(key, (base, times, some, right))| {
+            let low = base.0 / times.2;
+            (right && low > 1.0).then(|| Best {
+                flags: words(key.0),
+                passes: key.1.map(str::to_owned),
+                gain: base.1 / times.1,
+                interval: Some((low, base.2 / times.0)),
+                of: Some((some, all)),
+            })
+        });
     best.max_by(|a, b| a.gain.total_cmp(&b.gain).then(b.flags.cmp(&a.flags)))
 }
 

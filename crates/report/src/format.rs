@@ -10,8 +10,13 @@ pub fn time(seconds: f64) -> String {
 
 /// A time with the three digits that a run of a program gives it.
 pub fn brief(seconds: f64) -> String {
+    if seconds == 0.0 {
+        return "0 s".to_owned();
+    }
     let units = [(1.0, "s"), (1e3, "ms"), (1e6, "µs"), (1e9, "ns")];
-    let fits = units.iter().find(|(factor, _)| seconds.abs() * factor >= 0.9995);
+    let fits = units
+        .iter()
+        .find(|(factor, _)| seconds.abs() * factor >= 0.9995);
     let (factor, unit) = fits.unwrap_or(&units[3]);
     let value = seconds * factor;
     let digits = match value.abs() {
@@ -183,11 +188,20 @@ mod tests {
     #[test]
     fn numbers() {
         assert_eq!(time(2.5e-5), "25.000 µs");
-        assert_eq!([brief(0.532704), brief(12.34), brief(2.5e-7), brief(0.0)], ["533 ms", "12.3 s", "250 ns", "0.00 ns"]);
+        assert_eq!(
+            [brief(0.532704), brief(12.34), brief(2.5e-7), brief(0.0)],
+            ["533 ms", "12.3 s", "250 ns", "0 s"]
+        );
         assert_eq!(marked("`a<b` says"), "<code>a&lt;b</code> says");
         assert_eq!(marked("a ` b"), "a ` b");
-        assert_eq!(words(&["-march=native".to_owned(), "a b".to_owned()]), "-march=native 'a b'");
-        assert_eq!([share(0.5), share(1.0001), share(1.01)], ["50.0 %", "100.0 %", "all"]);
+        assert_eq!(
+            words(&["-march=native".to_owned(), "a b".to_owned()]),
+            "-march=native 'a b'"
+        );
+        assert_eq!(
+            [share(0.5), share(1.0001), share(1.01)],
+            ["50.0 %", "100.0 %", "all"]
+        );
         assert_eq!(error(-0.0123), "−1.2 %");
         assert_eq!(error(12.0), "+1200 %");
         assert_eq!(count(1234), "1234");

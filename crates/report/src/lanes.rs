@@ -1,6 +1,6 @@
 //! The threads of the process.
 
-use super::format::{Cell, count, name, percent, time};
+use super::format::{Cell, brief, count, name, percent};
 use cere_format::profile::{OverThreads, Profile, ThreadProfile};
 
 /// Rows of each table, at most.
@@ -70,9 +70,9 @@ fn thread(thread: &ThreadProfile, longest: f64) -> Thread {
             (number, 0 | 1) => number.to_string(),
             (last, users) => format!("{users} threads, the last is {last}"),
         },
-        processor: Cell::new(thread.processor_seconds, time),
-        regions: Cell::new(regions, time),
-        mpi: Cell::new(thread.mpi_seconds, time),
+        processor: Cell::new(thread.processor_seconds, brief),
+        regions: Cell::new(regions, brief),
+        mpi: Cell::new(thread.mpi_seconds, brief),
         bar: (bar(thread.processor_seconds), bar(regions)),
     }
 }
@@ -82,8 +82,8 @@ fn region(region: &OverThreads) -> Region {
         name: name(&region.name),
         threads: Cell::new(region.threads as f64, |n| count(n as u64)),
         invocations: Cell::new(region.invocations as f64, |n| count(n as u64)),
-        work: Cell::new(region.work(), time),
-        waiting: Cell::new(region.waiting_seconds, time),
+        work: Cell::new(region.work(), brief),
+        waiting: Cell::new(region.waiting_seconds, brief),
         first: Cell::new(region.first_share, percent),
     }
 }

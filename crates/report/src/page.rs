@@ -87,7 +87,10 @@ impl Page {
             roofline: data.roofline.as_ref().map(roof::roof),
             beside,
             machine: data.machine.as_ref().map_or(String::new(), |m| {
-                format!("{}, Linux {}, machine {}; last {last}", m.cpu, m.kernel, m.id)
+                format!(
+                    "{}, Linux {}, machine {}; last {last}",
+                    m.cpu, m.kernel, m.id
+                )
             }),
             accuracy: accuracy::accuracy(data, &ids),
             sections,

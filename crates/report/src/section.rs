@@ -4,7 +4,9 @@ use super::codelet::Codelet;
 use super::data::{Data, warmup_title};
 use super::first::ask;
 use super::flags::Best;
-use super::format::{Cell, brief, bytes, count, error, marked, name, percent, share, time, whole_name};
+use super::format::{
+    Cell, brief, bytes, count, error, marked, name, percent, share, time, whole_name,
+};
 use super::listing::Shown;
 use super::source::{self, Excerpt, Room};
 use super::trace;

@@ -149,12 +149,20 @@ impl Server {
             return ("421 Misdirected Request", PLAIN, text);
         }
         if !["GET", "HEAD"].contains(&method) {
-            return ("405 Method Not Allowed\r\nAllow: GET, HEAD", PLAIN, "Only GET.\n".to_owned());
+            return (
+                "405 Method Not Allowed\r\nAllow: GET, HEAD",
+                PLAIN,
+                "Only GET.\n".to_owned(),
+            );
         }
         match target {
             Some("/") => ("200 OK", HTML, page(site, shown)),
             Some("/state") => ("200 OK", "application/json", now(site)),
-            _ => ("404 Not Found", PLAIN, "There is only one page: /\n".to_owned()),
+            _ => (
+                "404 Not Found",
+                PLAIN,
+                "There is only one page: /\n".to_owned(),
+            ),
         }
     }
 }
@@ -209,14 +217,31 @@ fn stamp(store: &Store) -> String {
     let of = |path: &Path| {
         let found = std::fs::symlink_metadata(path);
         found.map_or(String::new(), |m| {
-            format!("{} {} {};", m.ino(), m.size(), i128::from(m.mtime()) * 1_000_000_000 + i128::from(m.mtime_nsec()))
+            format!(
+                "{} {} {};",
+                m.ino(),
+                m.size(),
+                i128::from(m.mtime()) * 1_000_000_000 + i128::from(m.mtime_nsec())
+            )
         })
     };
     let wal = store.results().with_extension("db-wal");
-    let files = [store.profile(), store.results(), wal, store.tuned(), store.captures()];
+    let files = [
+        store.profile(),
+        store.results(),
+        wal,
+        store.tuned(),
+        store.captures(),
+    ];
     let mut text: String = files.iter().map(|file| of(file)).collect();
     let asm = store.cache().join("asm");
-    for folder in [store.explanations(), store.codelets(), store.best(), store.current(), asm] {
+    for folder in [
+        store.explanations(),
+        store.codelets(),
+        store.best(),
+        store.current(),
+        asm,
+    ] {
         text += &of(&folder);
         let mut inside: Vec<_> = std::fs::read_dir(&folder)
             .into_iter()

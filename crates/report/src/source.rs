@@ -203,12 +203,7 @@ mod tests {
         assert_eq!(found.lines.len(), 28);
         assert!(found.lines[2].here && found.lines[2].text == "line 3");
         place.state = State::Changed;
-        assert!(
-            shown(&place)
-                .note
-                .unwrap()
-                .contains("changed after")
-        );
+        assert!(shown(&place).note.unwrap().contains("changed after"));
         place.line = 41;
         assert!(shown(&place).note.unwrap().contains("40 lines"));
         place.line = 0;

@@ -42,10 +42,9 @@ pub fn sentence(matched: Option<&Matched>, captured: usize, refused: Option<&str
         None => String::new(),
     };
     let trust = match matched {
-        Some(m) if !m.accepted => m
-            .reason
-            .as_deref()
-            .map_or_else(String::new, |reason| format!(" Predictions do without it: {reason}.")),
+        Some(m) if !m.accepted => m.reason.as_deref().map_or_else(String::new, |reason| {
+            format!(" Predictions do without it: {reason}.")
+        }),
         _ => String::new(),
     };
     format!("{result}{pace}.{trust}")

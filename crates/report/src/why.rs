@@ -1,7 +1,7 @@
 //! Why regions take their time: what `cere explain` kept, and its words.
 
 use super::codelet::Codelet;
-use super::format::{percent, time};
+use super::format::{brief, percent};
 use cere_format::explain::{Cause, EXPLANATION_VERSION, Explanation, Way};
 use cere_format::profile::RegionKey;
 use cere_format::store::Store;
@@ -26,12 +26,7 @@ fn kept_at(store: &Store, key: &RegionKey) -> PathBuf {
 }
 
 /// The explanation of the region `key` with these codelets. A file that cannot be read becomes a note.
-pub fn kept(
-    store: &Store,
-    key: &RegionKey,
-    codelets: &[&Codelet],
-    notes: &mut Vec<String>,
-) -> Why {
+pub fn kept(store: &Store, key: &RegionKey, codelets: &[&Codelet], notes: &mut Vec<String>) -> Why {
     let path = kept_at(store, key);
     if !path.exists() {
         return Why::Unknown;
@@ -39,7 +34,9 @@ pub fn kept(
     let found: Explanation = match state::read_json(&path) {
         Ok(found) => found,
         Err(error) => {
-            notes.push(format!("an explanation cannot be read: {error:#}: `cere explain` makes it again"));
+            notes.push(format!(
+                "an explanation cannot be read: {error:#}: `cere explain` makes it again"
+            ));
             return Why::Unknown;
         }
     };
@@ -111,15 +108,17 @@ pub fn bars(found: &Explanation) -> Vec<Bar> {
     let width = |seconds: f64| format!("{:.1}", 100.0 * (seconds / longest).clamp(0.0, 1.0));
     let measured = Bar {
         change: "as it is".to_owned(),
-        time: time(found.seconds),
+        time: brief(found.seconds),
         saved: String::new(),
         width: width(found.seconds),
         how: "replayed".to_owned(),
     };
     let others = found.what_if.iter().map(|what| Bar {
         change: what.change.clone(),
-        time: what.seconds.map_or("–".to_owned(), time),
-        saved: what.seconds.map_or_else(String::new, |s| saved(s, found.seconds)),
+        time: what.seconds.map_or("–".to_owned(), brief),
+        saved: what
+            .seconds
+            .map_or_else(String::new, |s| saved(s, found.seconds)),
         width: what.seconds.map_or("0".to_owned(), width),
         how: match (what.seconds, what.found) {
             (None, _) => what.how.clone(),

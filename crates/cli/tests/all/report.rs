@@ -41,7 +41,7 @@ static AXE: LazyLock<String> = LazyLock::new(|| {
     std::fs::read_to_string(text(&output.stdout).trim()).expect("axe-core")
 });
 
-fn browse(browser: &str, url: &str, width: u32, option: &str) -> Vec<u8> {
+fn browse(browser: &str, url: &str, width: u32, options: &[&str]) -> Vec<u8> {
     let user = tempfile::tempdir().expect("a directory");
     let output = Command::new("timeout")
         .args([
@@ -60,13 +60,15 @@ fn browse(browser: &str, url: &str, width: u32, option: &str) -> Vec<u8> {
         ])
         .args([
             "--disable-dev-shm-usage",
-            "--host-resolver-rules=MAP * ~NOTFOUND",
+            "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
             "--hide-scrollbars",
         ])
         .arg(format!("--user-data-dir={}", user.path().display()))
         .arg(format!("--window-size={width},1600"))
         // Timers run at once, and what they start is waited for.
-        .args(["--virtual-time-budget=30000", option, url])
+        .arg("--virtual-time-budget=30000")
+        .args(options)
+        .arg(url)
         .output()
         .expect("the browser starts");
     assert!(output.status.success(), "{}", text(&output.stderr));
@@ -77,12 +79,10 @@ fn browse(browser: &str, url: &str, width: u32, option: &str) -> Vec<u8> {
 fn probe(browser: &str, page: &Path, width: u32) -> Value {
     let html = std::fs::read_to_string(page).expect("a page");
     assert_eq!(html.matches("</head>").count(), 1);
-    let tried = html
-        .replace("</head>", BEFORE)
-        .replace(
-            "</body>",
-            &format!("<script>{}</script><script>{PROBE}</script></body>", *AXE),
-        );
+    let tried = html.replace("</head>", BEFORE).replace(
+        "</body>",
+        &format!("<script>{}</script><script>{PROBE}</script></body>", *AXE),
+    );
     let copy = page.with_extension("tried.html");
     std::fs::write(&copy, tried).expect("a page");
     // A window has a least width, a frame has not.
@@ -94,7 +94,7 @@ fn probe(browser: &str, page: &Path, width: u32) -> Value {
     );
     std::fs::write(&around, frame).expect("a page");
     let url = format!("file://{}", around.display());
-    let dom = text(&browse(browser, &url, width.max(1280), "--dump-dom"));
+    let dom = text(&browse(browser, &url, width.max(1280), &["--dump-dom"]));
     let start = dom.find("<pre id=\"probe\">").expect("the probe ran") + 16;
     let end = start + dom[start..].find("</pre>").expect("its end");
     let json = dom[start..end]
@@ -152,7 +152,7 @@ fn sound(page: &Path) {
             browser,
             &url,
             width,
-            &format!("--screenshot={}", shot.display()),
+            &[&format!("--screenshot={}", shot.display())],
         );
         let png = std::fs::read(&shot).expect("a screenshot");
         assert_eq!(png.get(16..20), Some(&width.to_be_bytes()[..]));
@@ -232,7 +232,7 @@ fn a_program_from_build_to_report() {
         "class=\"curve w3\"",
         "same result, bit for bit",
         "<li class=\"here\"",
-        "performance classes",
+        "Colours are classes of alike invocations",
         "What if",
         "It waits for <code>numbers</code>.",
         "half of &#60;them&#62;",
@@ -244,7 +244,9 @@ fn a_program_from_build_to_report() {
     sound(&page);
     // An explanation of other code is not shown.
     let explanations = at.join(".cere/explanations");
-    let kept = std::fs::read_dir(&explanations).expect("a directory").next();
+    let kept = std::fs::read_dir(&explanations)
+        .expect("a directory")
+        .next();
     let kept = kept.expect("an explanation").expect("an entry").path();
     let explanation = std::fs::read_to_string(&kept).expect("a file");
     let older = explanation.replace("\"sha256\":\"", "\"sha256\":\"0");
@@ -507,10 +509,18 @@ fn a_page_that_cannot_be_written() {
     let directory = tempfile::tempdir().expect("a directory");
     let at = directory.path();
     synthetic(at, 5, 0.0);
-    refused(at, "report -o /proc/none/r.html", "no file can be written in /proc/none");
+    refused(
+        at,
+        "report -o /proc/none/r.html",
+        "no file can be written in /proc/none",
+    );
     refused(at, "report -o .", "is a directory: name a file");
     refused(at, "report --compare nowhere", "nowhere cannot be opened");
-    refused(at, "report --compare /proc", "/proc cannot be compared with");
+    refused(
+        at,
+        "report --compare /proc",
+        "/proc cannot be compared with",
+    );
 }
 
 #[test]
@@ -542,7 +552,11 @@ fn two_stores_side_by_side() {
     let moved = pairs.iter().find(moved).expect("the moved region");
     assert!(moved["region"].as_str().is_some_and(|r| r.ends_with(":4")));
     let html = std::fs::read_to_string(&page).expect("a page");
-    for part in ["60.0 s here and 66.0 s there: <b>+10.0 %</b>", "only here", "+50.0 %"] {
+    for part in [
+        "60.0 s here and 66.0 s there: <b>+10.0 %</b>",
+        "only here",
+        "+50.0 %",
+    ] {
         assert!(html.contains(part), "no {part}");
     }
     sound(&page);
@@ -602,26 +616,36 @@ fn a_served_page_follows_the_store() {
     let waiting = served.get("/");
     assert!(waiting.starts_with("HTTP/1.1 200 OK\r\n"), "{waiting}");
     has(&waiting, "It waits for a profile");
-    has(&waiting, "no build is recorded");
+    has(&waiting, "there is no profile in");
     let before = served.get("/state");
     synthetic(at, 5, 0.0);
     let after = served.get("/state");
     assert_ne!(before, after);
     let page = served.get("/");
     has(&page, "Where the time goes");
-    let body: Value = serde_json::from_str(after.split("\r\n\r\n").nth(1).expect("a body")).expect("JSON");
+    let body: Value =
+        serde_json::from_str(after.split("\r\n\r\n").nth(1).expect("a body")).expect("JSON");
     let state = body["state"].as_str().expect("a state");
     has(&page, &format!("data-live=\"{state}\""));
     assert_eq!(served.get("/state"), after, "reading changes nothing");
 
     let own = format!("127.0.0.1:{}", served.port);
-    for host in ["evil.example", "", &format!("evil.example:{}", served.port), "127.0.0.1:1"] {
+    for host in [
+        "evil.example",
+        "",
+        &format!("evil.example:{}", served.port),
+        "127.0.0.1:1",
+    ] {
         let answer = served.answer("GET /", host);
         assert!(answer.starts_with("HTTP/1.1 421 "), "{host}: {answer}");
         assert!(!answer.contains("Where the time goes"));
     }
     assert!(served.answer("POST /", &own).starts_with("HTTP/1.1 405 "));
-    assert!(served.answer("GET /.cere/profile.json", &own).starts_with("HTTP/1.1 404 "));
+    assert!(
+        served
+            .answer("GET /.cere/profile.json", &own)
+            .starts_with("HTTP/1.1 404 ")
+    );
     let head = served.answer("HEAD /", &own);
     assert!(head.starts_with("HTTP/1.1 200 ") && head.ends_with("\r\n\r\n"));
     let line = format!("report --serve {}", served.port);
@@ -634,7 +658,30 @@ fn a_served_page_follows_the_store() {
     rustix::process::kill_process(id, rustix::process::Signal::INT).expect("a signal");
     let begun = Instant::now();
     while served.child.try_wait().expect("a status").is_none() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "ctrl-C does not end it");
+        assert!(
+            begun.elapsed() < Duration::from_secs(60),
+            "ctrl-C does not end it"
+        );
         std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+#[test]
+fn an_open_page_renews_itself() {
+    let Some(browser) = browser() else { return };
+    let directory = tempfile::tempdir().expect("a directory");
+    let at = directory.path();
+    std::fs::create_dir(at.join(".cere")).expect("a directory");
+    let served = Served::start(at);
+    let url = format!("http://127.0.0.1:{}/", served.port);
+    let shown = std::thread::scope(|scope| {
+        // Some 2,000 questions for the state of the store, one after the other.
+        let options = ["--virtual-time-budget=4000000", "--dump-dom"];
+        let opened = scope.spawn(|| text(&browse(browser, &url, 1400, &options)));
+        std::thread::sleep(Duration::from_millis(1500));
+        synthetic(at, 5, 0.0);
+        opened.join().expect("a page")
+    });
+    assert!(shown.contains("Where the time goes"), "{shown}");
+    assert!(shown.contains("role=\"status\">live</span>"), "{shown}");
 }

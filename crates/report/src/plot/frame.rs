@@ -42,7 +42,10 @@ impl Plot {
         let (left, top, right, bottom) = frame.area;
         let mut picture = Picture::new(class, frame.size, label);
         let ticks = x.ticks.iter().map(|(value, _)| x.scale.at(*value));
-        picture.path("tick", &lines(ticks.map(|at| ((at, bottom), (at, bottom + 5.0)))));
+        picture.path(
+            "tick",
+            &lines(ticks.map(|at| ((at, bottom), (at, bottom + 5.0)))),
+        );
         let grid = y.ticks.iter().map(|(value, _)| y.scale.at(*value));
         picture.path("grid", &lines(grid.map(|at| ((left, at), (right, at)))));
         for (number, (value, text)) in x.ticks.iter().enumerate() {

@@ -224,13 +224,7 @@ fn short(coordinate: f64) -> String {
 /// The commands of a path along straight lines, each from one place to another.
 pub fn lines(ends: impl IntoIterator<Item = (Place, Place)>) -> String {
     let line = |((x1, y1), (x2, y2)): (Place, Place)| {
-        format!(
-            "M{} {}L{} {}",
-            short(x1),
-            short(y1),
-            short(x2),
-            short(y2)
-        )
+        format!("M{} {}L{} {}", short(x1), short(y1), short(x2), short(y2))
     };
     ends.into_iter().map(line).collect()
 }
