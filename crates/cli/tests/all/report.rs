@@ -673,11 +673,11 @@ fn an_open_page_renews_itself() {
     let at = directory.path();
     std::fs::create_dir(at.join(".cere")).expect("a directory");
     let served = Served::start(at);
-    let url = format!("http://127.0.0.1:{}/", served.port);
+    let url = &format!("http://127.0.0.1:{}/", served.port);
     let shown = std::thread::scope(|scope| {
         // Some 2,000 questions for the state of the store, one after the other.
         let options = ["--virtual-time-budget=4000000", "--dump-dom"];
-        let opened = scope.spawn(|| text(&browse(browser, &url, 1400, &options)));
+        let opened = scope.spawn(move || text(&browse(browser, url, 1400, &options)));
         std::thread::sleep(Duration::from_millis(1500));
         synthetic(at, 5, 0.0);
         opened.join().expect("a page")
