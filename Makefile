@@ -26,6 +26,7 @@ check: setup
 test: check
 	$(CARGO) build --release --workspace
 	@scripts/zig
+	@scripts/axe >/dev/null
 	@scripts/python-test
 	@scripts/integrations-test
 	@scripts/pictures --check

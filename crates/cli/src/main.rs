@@ -27,7 +27,7 @@
 //! | `hybrid` | links the binary in which each tuned region has its own flags |
 //! | `study` | build, capture, check and report in one go |
 //! | `results` | shows the records of replays |
-//! | `report` | writes profile, classes and replays as one page |
+//! | `report` | writes or serves one page: where the time goes, why, what helps |
 //! | `machine` | measures the machine: caches, TLBs, operations, bandwidths, cores |
 //! | `mcp` | a server for agents: they look at regions and try edits |
 //! | `doctor` | whether this machine has what CERE needs, and how well it measures |

@@ -113,13 +113,19 @@ impl Party {
 }
 
 /// The store in `path`, or in its `.cere`.
-pub fn store_in(path: &Path) -> Result<Store> {
+pub fn store_of(path: &Path) -> Result<Store> {
     let inner = path.join(".cere");
     let path = if inner.is_dir() { &inner } else { path };
     let path = path
         .canonicalize()
         .with_context(|| format!("{} cannot be opened", path.display()))?;
-    let store = Store::new(&path);
+    Ok(Store::new(path))
+}
+
+/// The same, if it has codelets.
+pub fn store_in(path: &Path) -> Result<Store> {
+    let store = store_of(path)?;
+    let path = store.root();
     ensure!(
         store.codelets().is_dir(),
         "{} is no store with codelets: `cere capture` takes some",

@@ -85,6 +85,22 @@ pub fn compare(sides: [&[Record]; 2], what: &[String]) -> Result<Vec<Compared>> 
     Ok(found)
 }
 
+/// The second time over the first: medians in seconds, each with the ends of its 95 % interval. None where that is no number.
+pub fn ratio(first: (f64, (f64, f64)), second: (f64, (f64, f64))) -> Option<Gain> {
+    let (a, b) = (first.1, second.1);
+    // Each holds its median with 95 %, independently.
+    let gain = Gain {
+        ratio: second.0 / first.0,
+        low: b.0 / a.1,
+        high: b.1 / a.0,
+        level: 0.9,
+    };
+    [gain.ratio, gain.low, gain.high]
+        .iter()
+        .all(|r| r.is_finite() && *r > 0.0)
+        .then_some(gain)
+}
+
 fn compared(records: [&Record; 2]) -> Compared {
     let name = &records[0].codelet;
     let seconds = records.map(|r| r.times.as_ref().map(|t| t.seconds_median));
@@ -92,19 +108,10 @@ fn compared(records: [&Record; 2]) -> Compared {
     let gain = || {
         let [first, second] = records.map(|r| r.times.as_ref());
         let (first, second) = (first?, second?);
-        let ratio = second.seconds_median / first.seconds_median;
-        let (a, b) = (first.interval?, second.interval?);
-        // Each holds its median with 95 %, independently.
-        let gain = Gain {
-            ratio,
-            low: b.0 / a.1,
-            high: b.1 / a.0,
-            level: 0.9,
-        };
-        [gain.ratio, gain.low, gain.high]
-            .iter()
-            .all(|r| r.is_finite() && *r > 0.0)
-            .then_some(gain)
+        ratio(
+            (first.seconds_median, first.interval?),
+            (second.seconds_median, second.interval?),
+        )
     };
     let mut notes = Vec::new();
     let [a, b] = records.map(|r| &r.machine.cpu);

@@ -1,20 +1,29 @@
 //! The regions with a page in the report, and the anchors of their pages.
 
+use super::data::Data;
 use cere_format::profile::Profile;
 use std::collections::HashSet;
 
 /// Share of the run time from which on a region has a page.
 const LEAST: f64 = 0.0005;
 /// Maximum number of pages.
-const MOST: usize = 400;
+const MOST: usize = 500;
 
 /// Anchors by index in [`Profile::regions`].
 pub struct Ids(Vec<Option<String>>);
 
 impl Ids {
+    /// The pages of a report: all regions with codelets have one.
+    pub fn of_report(data: &Data) -> Self {
+        let with_codelets: HashSet<_> = data.codelets.iter().map(|c| &c.manifest.key).collect();
+        let regions = data.profile.regions.iter().enumerate();
+        let always = regions.filter(|(_, region)| with_codelets.contains(&region.key));
+        Self::new(&data.profile, &always.map(|(place, _)| place).collect())
+    }
+
     /// Chooses the pages. Anchors are the same in all reports of a program while the names of its regions are. Regions in
     /// `always` get a page whatever their share.
-    pub fn new(profile: &Profile, always: &HashSet<usize>) -> Self {
+    fn new(profile: &Profile, always: &HashSet<usize>) -> Self {
         let mut taken = HashSet::new();
         let mut pages = 0;
         let anchor = |(place, region): (usize, &cere_format::profile::RegionProfile)| {

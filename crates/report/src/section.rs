@@ -1,10 +1,17 @@
 //! The page of one region.
 
+use super::codelet::Codelet;
 use super::data::{Data, warmup_title};
-use super::format::{Cell, bytes, count, error, percent, time};
+use super::first::ask;
+use super::flags::Best;
+use super::format::{
+    Cell, brief, bytes, count, error, marked, name, percent, share, time, whole_name,
+};
 use super::listing::Shown;
-use super::source::{self, Excerpt};
+use super::source::{self, Excerpt, Room};
 use super::trace;
+use super::verdict;
+use super::why::{self, Bar, Why};
 use anyhow::{Context, Result, anyhow};
 use cere_cluster::Classes;
 use cere_count::listing::Listing;
@@ -110,17 +117,71 @@ pub struct Captured {
     pub trace: String,
 }
 
+/// Why a region takes its time.
+pub struct Explained {
+    /// HTML.
+    pub sentence: String,
+    /// HTML; may be empty.
+    pub advice: String,
+    /// What, value, source.
+    pub evidence: Vec<[String; 3]>,
+    /// Times if one thing were otherwise, the time as it is first; none if nothing was tried.
+    pub bars: Vec<Bar>,
+    /// HTML.
+    pub notes: Vec<String>,
+    /// Which codelet was looked at, under which flags, where.
+    pub of: String,
+}
+
+impl Explained {
+    fn of(found: &cere_format::explain::Explanation) -> Self {
+        let evidence = found.evidence.iter();
+        let flags = match found.flags.as_str() {
+            "" => String::new(),
+            flags => format!(" under {flags}"),
+        };
+        Self {
+            sentence: marked(&found.sentence),
+            advice: marked(&found.advice),
+            evidence: evidence
+                .map(|e| [e.what.clone(), e.value.clone(), e.source.clone()])
+                .collect(),
+            bars: match found.what_if.is_empty() {
+                true => Vec::new(),
+                false => why::bars(found),
+            },
+            notes: found.notes.iter().map(|note| marked(note)).collect(),
+            of: format!("{}{flags} on {}", name(&found.codelet), found.cpu),
+        }
+    }
+}
+
 /// A region's page.
 pub struct Section {
     /// Anchor.
     pub id: String,
+    /// The whole name.
     pub name: String,
+    /// Why it takes its time.
+    pub why: Option<Explained>,
+    /// HTML: why that is not known, and how to find out.
+    pub ask: String,
+    /// The best known flags: words, gain, where they come from.
+    pub best: Option<(String, String, &'static str)>,
+    /// Where the fastest right edit is kept.
+    pub edit: Option<String>,
+    /// HTML: what a replay of it is worth.
+    pub verdict: String,
+    /// Class of the verdict's colour.
+    pub verdict_class: &'static str,
     /// Facts: label and value.
     pub facts: Vec<(&'static str, String)>,
-    /// Whether predictions may use it and if not, why; `None` if it was not compared.
-    pub state: Option<(bool, String)>,
     /// The trace, or why there is none.
     pub trace: Result<trace::Trace>,
+    /// Whether it is one of many small ones that were not captured.
+    pub small: bool,
+    /// In place of the trace, if it would show nothing: what all invocations take.
+    pub alike: String,
     /// What the trace does not show.
     pub trace_note: String,
     pub classes: Vec<Class>,
@@ -135,14 +196,13 @@ pub struct Section {
     pub source: Excerpt,
     /// Its machine code, if it was listed.
     pub code: Option<Shown>,
-    /// Anchors of the pages before and after, with the regions' names.
-    pub neighbours: [Option<(String, String)>; 2],
 }
 
-/// The page of `region`.
-pub fn section(data: &Data, region: &RegionProfile, id: String, row: Option<&Matched>) -> Section {
+/// The page of the region that is number `rank` of the profile, from 0.
+pub fn section(data: &Data, rank: usize, id: String, row: Option<&Matched>) -> Section {
+    let region = &data.profile.regions[rank];
     let hz = data.profile.tsc_hz;
-    let seconds = |cycles: f64| time(cycles / hz);
+    let brief_cycles = |cycles: f64| brief(cycles / hz);
     let codelets: Vec<_> = data
         .codelets
         .iter()
@@ -150,13 +210,19 @@ pub fn section(data: &Data, region: &RegionProfile, id: String, row: Option<&Mat
         .collect();
     let found = cere_capture::classes::of(region);
     let mut facts = vec![
-        ("Share of run time, self", percent(region.share)),
-        ("Self time", time(region.self_seconds)),
-        ("Inclusive time", time(region.inclusive_seconds)),
+        ("Share of run time, self", share(region.share)),
+        ("Self time", brief(region.self_seconds)),
+        ("Inclusive time", brief(region.inclusive_seconds)),
         ("Invocations", count(region.invocations)),
-        ("Shortest", seconds(region.cycles_min as f64)),
-        ("Mean", seconds(region.cycles_mean)),
-        ("Longest", seconds(region.cycles_max as f64)),
+        (
+            "Shortest, mean, longest",
+            format!(
+                "{}, {}, {}",
+                brief_cycles(region.cycles_min as f64),
+                brief_cycles(region.cycles_mean),
+                brief_cycles(region.cycles_max as f64)
+            ),
+        ),
     ];
     if let Ok(found) = &found {
         facts.push(("Performance classes", found.classes.len().to_string()));
@@ -172,7 +238,7 @@ pub fn section(data: &Data, region: &RegionProfile, id: String, row: Option<&Mat
         .as_ref()
         .map_or_else(|_| Vec::new(), |c| classes(c, &codelets, hz));
     let plot = match &found {
-        Ok(found) => trace::plot(region, found, hz)
+        Ok(found) => trace::plot(region, found, hz, rank)
             .context("the profile kept no time of a single invocation"),
         Err(error) => Err(anyhow!("{error}")),
     };
@@ -188,18 +254,35 @@ pub fn section(data: &Data, region: &RegionProfile, id: String, row: Option<&Mat
     let replay = |record: &&Record| replay(data, record);
     let of_region = |l: &&Listing| l.unit == region.key.unit && l.index == region.key.index;
     let listing = data.listings.iter().find(of_region);
+    let short = name(&region.name);
+    let why = data.why.get(&region.key);
+    let best = data.best.get(&region.key);
+    let refused = data.refused.get(&region.name).map(String::as_str);
+    let place = data.places.get(&region.key);
+    let costs = place.map(|place| source::costs(listing, &place.file));
+    let small = rank >= trace::MARKED && codelets.is_empty();
+    let room = if small { Room::NARROW } else { Room::WIDE };
+    let alike = small && classes.len() == 1;
     Section {
         id,
-        name: match region.name.as_str() {
-            "" => super::format::name(""),
-            name => name.to_owned(),
-        },
+        name: whole_name(&region.name),
+        why: why.and_then(Why::known).map(Explained::of),
+        ask: marked(&ask(why, &short, codelets.len())),
+        best: best.map(|best| (best.words(), best.gained(), Best::source(best))),
+        edit: data.edits.get(&region.key).map(|e| e.display().to_string()),
+        verdict: marked(&verdict::sentence(row, codelets.len(), refused)),
+        verdict_class: row.and_then(|r| r.verdict).map_or("", |v| v.name()),
         facts,
-        state: row.map(|row| {
-            let reason = row.reason.clone().unwrap_or_default();
-            (row.accepted, reason)
-        }),
         trace: plot,
+        small,
+        alike: match alike {
+            true => format!(
+                "All invocations take alike: {} to {}.",
+                brief_cycles(region.cycles_min as f64),
+                brief_cycles(region.cycles_max as f64)
+            ),
+            false => String::new(),
+        },
         trace_note,
         classes,
         captured: codelets.iter().map(|c| captured(c)).collect(),
@@ -207,8 +290,7 @@ pub fn section(data: &Data, region: &RegionProfile, id: String, row: Option<&Mat
         energy: records.iter().any(|record| record.energy.is_some()),
         more_replays: records.len().saturating_sub(RECORDS),
         code: listing.map(Shown::of),
-        source: source::excerpt(data.places.iter().find(|p| p.key == region.key)),
-        neighbours: [None, None],
+        source: source::excerpt(place, &costs.unwrap_or_default(), room),
     }
 }
 
@@ -230,7 +312,7 @@ fn trace_note(plot: &trace::Trace, region: &RegionProfile) -> String {
     note
 }
 
-fn classes(found: &Classes, codelets: &[&super::data::Codelet], hz: f64) -> Vec<Class> {
+fn classes(found: &Classes, codelets: &[&Codelet], hz: f64) -> Vec<Class> {
     let total: f64 = found.classes.iter().map(|c| c.total).sum();
     let seconds = |cycles: u64| time(cycles as f64 / hz);
     (1..)
@@ -252,7 +334,7 @@ fn classes(found: &Classes, codelets: &[&super::data::Codelet], hz: f64) -> Vec<
         .collect()
 }
 
-fn captured(codelet: &super::data::Codelet) -> Captured {
+fn captured(codelet: &Codelet) -> Captured {
     let manifest = &codelet.manifest;
     Captured {
         invocation: count(manifest.invocation),

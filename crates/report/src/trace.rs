@@ -9,8 +9,10 @@ use cere_format::profile::RegionProfile;
 use std::collections::HashSet;
 use std::fmt::Write;
 
-/// Maximum number of points.
+/// Maximum number of points of the region that takes most.
 const MOST: usize = 1500;
+/// Maximum number of points of any other, at least.
+const FEW: usize = 60;
 /// Largest over smallest time from which on the scale is logarithmic.
 const WIDE: f64 = 12.0;
 
@@ -51,8 +53,16 @@ fn points(region: &RegionProfile, classes: &Classes, hz: f64, timed: bool) -> Ve
         .collect()
 }
 
+/// Rank of the first region whose plot has few ticks and no marks.
+pub const MARKED: usize = 50;
+
+/// Maximum number of points of the region with this rank, from 0: a page of many regions stays small.
+fn most(rank: usize) -> usize {
+    (MOST / (1 + rank / 4)).max(FEW)
+}
+
 /// Thins the points: of those in one cell, one of each class is drawn. Cells grow until few enough points are left.
-fn thin(placed: &[(f64, f64, usize)]) -> Vec<usize> {
+fn thin(placed: &[(f64, f64, usize)], most: usize) -> Vec<usize> {
     let mut cell = 1.0;
     loop {
         let mut seen = HashSet::new();
@@ -62,7 +72,7 @@ fn thin(placed: &[(f64, f64, usize)]) -> Vec<usize> {
                 seen.insert(((x / cell) as i64, (y / cell) as i64, class))
             })
             .collect();
-        if left.len() <= MOST || cell > 64.0 {
+        if left.len() <= most || cell > 512.0 {
             return left;
         }
         cell *= 1.25;
@@ -79,16 +89,16 @@ fn unit(most: f64) -> (f64, &'static str) {
     }
 }
 
-fn y_axis(low: f64, high: f64) -> Axis {
+fn y_axis(low: f64, high: f64, wanted: usize) -> Axis {
     let (_, top, _, bottom) = AREA;
     if low > 0.0 && high / low >= WIDE {
         let scale = Scale::new((low / 1.15, high * 1.15), (bottom, top), true);
         let title = "time of one invocation (log scale)";
-        return Axis::new(scale, 5, title, |t, _| short(t));
+        return Axis::new(scale, wanted, title, |t, _| short(t));
     }
     let (factor, name) = unit(high);
     let scale = Scale::new((0.0, high * factor * 1.08), (bottom, top), false);
-    let (ticks, decimals) = scale.ticks(5);
+    let (ticks, decimals) = scale.ticks(wanted);
     let ticks = ticks
         .into_iter()
         .map(|t| (t / factor, format!("{t:.decimals$}")))
@@ -106,11 +116,11 @@ fn short(seconds: f64) -> String {
     format!("{} {name}", (seconds * factor * 1e3).round() / 1e3)
 }
 
-fn x_axis(low: f64, high: f64, timed: bool) -> Axis {
+fn x_axis(low: f64, high: f64, timed: bool, wanted: usize) -> Axis {
     let (left, _, right, _) = AREA;
     let margin = (high - low) * 0.02;
     let scale = Scale::new((low - margin, high + margin), (left, right), false);
-    let (ticks, decimals) = scale.ticks(7);
+    let (ticks, decimals) = scale.ticks(wanted);
     if timed {
         let ticks = ticks.into_iter().filter(|t| *t >= 0.0);
         return Axis {
@@ -131,8 +141,8 @@ fn x_axis(low: f64, high: f64, timed: bool) -> Axis {
     }
 }
 
-/// The plot; `None` if no invocation's time was kept.
-pub fn plot(region: &RegionProfile, classes: &Classes, hz: f64) -> Option<Trace> {
+/// The plot of the region with this rank, from 0; `None` if no invocation's time was kept.
+pub fn plot(region: &RegionProfile, classes: &Classes, hz: f64, rank: usize) -> Option<Trace> {
     let trace = &region.trace;
     // The x axis shows start times only if all invocations have one.
     let timed = !trace.first.is_empty()
@@ -145,27 +155,25 @@ pub fn plot(region: &RegionProfile, classes: &Classes, hz: f64) -> Option<Trace>
     }
     let (x_low, x_high) = extent(points.iter().map(|p| p.x));
     let (y_low, y_high) = extent(points.iter().map(|p| p.y));
-    let (x, y) = (x_axis(x_low, x_high, timed), y_axis(y_low, y_high));
+    let (across, up) = if rank < MARKED { (7, 5) } else { (4, 3) };
+    let x = x_axis(x_low, x_high, timed, across);
+    let y = y_axis(y_low, y_high, up);
     let placed: Vec<(f64, f64, usize)> = points
         .iter()
         .map(|p| (x.scale.at(p.x), y.scale.at(p.y), p.class))
         .collect();
-    let left = thin(&placed);
+    let left = thin(&placed, most(rank));
     let label = format!(
-        "{} of {} invocations of {}, from {} to {}, in {} performance classes",
+        "{} of {} invocations, from {} to {}, in {} classes",
         left.len(),
         region.invocations,
-        region.name,
         time(y_low),
         time(y_high),
         classes.classes.len()
     );
     let mut plot = Plot::new(&x, &y, &label);
     for class in 0..classes.classes.len() {
-        let mut path = String::new();
-        for (px, py, _) in left.iter().map(|i| placed[*i]).filter(|p| p.2 == class) {
-            let _ = write!(path, "M{px:.1} {py:.1}h0");
-        }
+        let path = dots(left.iter().map(|i| placed[*i]).filter(|p| p.2 == class));
         let dots = format!("dots k{}", class + 1);
         plot.picture.path(dots.as_str(), &path);
     }
@@ -178,12 +186,29 @@ pub fn plot(region: &RegionProfile, classes: &Classes, hz: f64) -> Option<Trace>
             Some((number, class.invocation, placed[point]))
         })
         .collect();
-    mark(&mut plot.picture, &medoids);
+    if rank < MARKED {
+        mark(&mut plot.picture, &medoids);
+    }
     Some(Trace {
         svg: plot.picture.in_page(),
         drawn: left.len(),
         kept: points.len(),
     })
+}
+
+/// The commands that draw a dot each: whole units, each from the one before.
+fn dots(points: impl Iterator<Item = (f64, f64, usize)>) -> String {
+    let mut path = String::new();
+    let mut before = None;
+    for (x, y, _) in points {
+        let (x, y) = (x.round() as i64, y.round() as i64);
+        let _ = match before {
+            None => write!(path, "M{x} {y}h0"),
+            Some((a, b)) => write!(path, "m{} {}h0", x - a, y - b),
+        };
+        before = Some((x, y));
+    }
+    path
 }
 
 /// Marks the medoids with the numbers of their classes, moved aside where two would overlap.
@@ -235,7 +260,7 @@ mod tests {
             .collect();
         placed.push((300.0, 100.0, 1));
         placed.push((699.0, 255.0, 2));
-        let left = thin(&placed);
+        let left = thin(&placed, MOST);
         assert!(left.len() <= MOST && left.len() > 300, "{}", left.len());
         for class in [1, 2] {
             assert!(left.iter().any(|i| placed[*i].2 == class));

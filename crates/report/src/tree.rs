@@ -1,13 +1,13 @@
 //! The tree of regions as rows.
 
-use super::format::{self, count, percent, time};
+use super::format::{self, brief, count, share};
 use super::ids::Ids;
 use cere_format::profile::Profile;
 
 /// Share of the run time below which a branch is not shown.
 const LEAST: f64 = 0.0005;
 /// Maximum number of rows.
-const MOST: usize = 1500;
+const MOST: usize = 600;
 /// Maximum depth of indentation.
 const DEEP: usize = 20;
 
@@ -28,8 +28,6 @@ pub struct Row {
     pub own_bar: String,
     /// Time with what it calls over the run time, per cent.
     pub inclusive_bar: String,
-    /// Self time.
-    pub own_time: String,
     /// Time with what it calls.
     pub inclusive: String,
     /// Number of invocations.
@@ -66,7 +64,7 @@ pub fn rows(profile: &Profile, ids: &Ids) -> (Vec<Row>, usize) {
         let region = entry.region.and_then(|r| profile.regions.get(r));
         let name = match (region, entry.region) {
             (Some(region), _) => format::name(&region.name),
-            (None, None) => "the program outside all regions".to_owned(),
+            (None, None) => "the whole program".to_owned(),
             (None, Some(_)) => "?".to_owned(),
         };
         let bar = |seconds: f64| format!("{:.2}", (seconds / total * 100.0).clamp(0.0, 100.0));
@@ -76,11 +74,10 @@ pub fn rows(profile: &Profile, ids: &Ids) -> (Vec<Row>, usize) {
             opens: !children[node].is_empty(),
             id: entry.region.and_then(|r| ids.of(r)),
             name,
-            own: percent(entry.self_seconds / total),
+            own: share(entry.self_seconds / total),
             own_bar: bar(entry.self_seconds),
             inclusive_bar: bar(entry.inclusive_seconds),
-            own_time: time(entry.self_seconds),
-            inclusive: time(entry.inclusive_seconds),
+            inclusive: brief(entry.inclusive_seconds),
             invocations: count(entry.invocations),
         });
         pending.extend(children[node].iter().rev().map(|child| (*child, depth + 1)));

@@ -356,7 +356,7 @@ fn several_codelets_of_a_region_and_the_report() {
     assert_eq!(text(&output.stdout).matches(": exact (").count(), 1);
     succeed(at, "report");
     let page = std::fs::read_to_string(at.join("report.html")).expect("the page");
-    has(&page, "<h3>Machine code</h3>");
+    has(&page, "<summary>Machine code</summary>");
     has(&page, "mulpd ");
     has(&page, "vectorised: 2 elements at once");
     has(&page, "the next report shows it here");

@@ -1,7 +1,7 @@
 //! What all plots have: size, grid, ticks, axis titles.
 
 use crate::plot::axis::{Axis, Scale};
-use crate::plot::picture::{Anchor, Picture, Place};
+use crate::plot::picture::{Anchor, Picture, Place, lines};
 
 /// Left, top, right and bottom edge of the drawing area of a plot in a page.
 pub const AREA: (f64, f64, f64, f64) = (84.0, 16.0, 700.0, 256.0);
@@ -41,15 +41,20 @@ impl Plot {
     pub fn in_frame(frame: Frame, class: &'static str, x: &Axis, y: &Axis, label: &str) -> Self {
         let (left, top, right, bottom) = frame.area;
         let mut picture = Picture::new(class, frame.size, label);
+        let ticks = x.ticks.iter().map(|(value, _)| x.scale.at(*value));
+        picture.path(
+            "tick",
+            &lines(ticks.map(|at| ((at, bottom), (at, bottom + 5.0)))),
+        );
+        let grid = y.ticks.iter().map(|(value, _)| y.scale.at(*value));
+        picture.path("grid", &lines(grid.map(|at| ((left, at), (right, at)))));
         for (number, (value, text)) in x.ticks.iter().enumerate() {
             let at = x.scale.at(*value);
-            picture.line("tick", (at, bottom), (at, bottom + 5.0));
             let odd = if number % 2 == 1 { "odd" } else { "" };
             picture.text(odd, Anchor::middle((at, bottom + 21.0)), text);
         }
         for (value, text) in &y.ticks {
             let at = y.scale.at(*value);
-            picture.line("grid", (left, at), (right, at));
             picture.text("", Anchor::end((left - 8.0, at)).half_height(), text);
         }
         picture.line("axis", (left, bottom), (right, bottom));

@@ -105,7 +105,11 @@ impl Picture {
         let look = look.into().attributes();
         let ((x1, y1), (x2, y2)) = (from, to);
         self.add(&format!(
-            "<line{look} x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\"/>"
+            "<line{look} x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\"/>",
+            short(x1),
+            short(y1),
+            short(x2),
+            short(y2)
         ));
     }
 
@@ -124,7 +128,8 @@ impl Picture {
         title: &str,
     ) {
         let look = look.into().attributes();
-        let circle = format!("<circle{look} cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\"");
+        let (x, y) = (short(x), short(y));
+        let circle = format!("<circle{look} cx=\"{x}\" cy=\"{y}\" r=\"{radius}\"");
         self.add(&match title {
             "" => circle + "/>",
             title => format!("{circle}><title>{}</title></circle>", escape(title)),
@@ -147,12 +152,12 @@ impl Picture {
     /// A text.
     pub fn text<'a>(&mut self, look: impl Into<Look<'a>>, anchor: Anchor, text: &str) {
         let look = look.into().attributes();
-        let Anchor { at: (x, y), .. } = anchor;
+        let (x, y) = (short(anchor.at.0), short(anchor.at.1));
         let down = if anchor.middle { " dy=\".35em\"" } else { "" };
-        let turn = |degrees| format!(" transform=\"rotate({degrees:.1} {x:.1} {y:.1})\"");
+        let turn = |degrees| format!(" transform=\"rotate({degrees:.1} {x} {y})\"");
         let turn = anchor.angle.map_or_else(String::new, turn);
         let text = format!(
-            "<text{look} x=\"{x:.1}\" y=\"{y:.1}\"{down}{turn}{}>{}</text>",
+            "<text{look} x=\"{x}\" y=\"{y}\"{down}{turn}{}>{}</text>",
             anchor.side,
             escape(text)
         );
@@ -210,6 +215,20 @@ impl Picture {
     }
 }
 
+/// A coordinate to a tenth, without a zero behind the point.
+fn short(coordinate: f64) -> String {
+    let text = format!("{coordinate:.1}");
+    text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
+}
+
+/// The commands of a path along straight lines, each from one place to another.
+pub fn lines(ends: impl IntoIterator<Item = (Place, Place)>) -> String {
+    let line = |((x1, y1), (x2, y2)): (Place, Place)| {
+        format!("M{} {}L{} {}", short(x1), short(y1), short(x2), short(y2))
+    };
+    ends.into_iter().map(line).collect()
+}
+
 /// The commands of a path through `points`.
 pub fn through(points: impl IntoIterator<Item = Place>) -> String {
     let places = points.into_iter().map(|(x, y)| format!("{x:.1} {y:.1}"));
@@ -217,7 +236,7 @@ pub fn through(points: impl IntoIterator<Item = Place>) -> String {
 }
 
 /// `text` for element content and attributes.
-fn escape(text: &str) -> String {
+pub fn escape(text: &str) -> String {
     let text = visible(text).replace('&', "&amp;");
     let text = text.replace('<', "&lt;").replace('>', "&gt;");
     text.replace('"', "&quot;").replace('\'', "&#39;")

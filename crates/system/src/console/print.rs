@@ -137,7 +137,24 @@ pub fn error(error: &anyhow::Error) -> String {
 
 /// Writes `value` as JSON to stdout.
 pub fn json<T: serde::Serialize>(value: &T) -> Result<()> {
-    out(&format!("{}\n", serde_json::to_string_pretty(value)?))
+    let text = plain_json(&serde_json::to_string_pretty(value)?);
+    out(&format!("{text}\n"))
+}
+
+/// JSON in which characters that are not plain are escaped as JSON does it: [`out`] would escape them otherwise.
+fn plain_json(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c == '\n' || is_plain(c) {
+            true => shown.push(c),
+            false => {
+                for unit in c.encode_utf16(&mut [0; 2]) {
+                    shown.push_str(&format!("\\u{unit:04x}"));
+                }
+            }
+        }
+    }
+    shown
 }
 
 /// Rows as text with aligned columns and a heading above: to the right, but for the first column and those whose
@@ -257,6 +274,15 @@ pub fn time(seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn json_stays_json() {
+        let name = "a\u{202e}b\u{1b}\u{7f}";
+        let text = plain_json(&serde_json::to_string_pretty(&[name]).unwrap());
+        assert!(lines(&text).contains("a\\u202eb\\u001b\\u007f"), "{text}");
+        let read: Vec<String> = serde_json::from_str(&lines(&text)).unwrap();
+        assert_eq!(read, [name]);
+    }
 
     #[test]
     fn columns_line_up() {
