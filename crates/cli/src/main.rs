@@ -29,6 +29,7 @@
 //! | `report` | writes profile, classes and replays as one page |
 //! | `machine` | measures the machine: caches, TLBs, operations, bandwidths, cores |
 //! | `mcp` | a server for agents: they look at regions and try edits |
+//! | `explain` | what a message means: the entry of its code |
 //! | `doctor` | whether this machine has what CERE needs, and how well it measures |
 //! | `manual` | man pages and completions, for `make install` (hidden) |
 
@@ -42,6 +43,7 @@ mod doctor;
 #[cfg(test)]
 mod documents;
 mod each;
+mod explain;
 mod export;
 mod functions;
 mod guard;
@@ -133,6 +135,7 @@ enum Command {
     Report(report::Options),
     Machine(machine::Options),
     Mcp(mcp::Options),
+    Explain(explain::Options),
     Doctor(doctor::Options),
     Manual(manual::Options),
     Work(work::Options),
@@ -150,7 +153,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(status) => ExitCode::from(status),
         Err(error) => {
-            print::line(&format!("cere: error: {}", print::error(&error)));
+            print::failed(&error);
             ExitCode::FAILURE
         }
     }
@@ -199,6 +202,7 @@ fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Report(options) => report::run(&options),
         Command::Machine(options) => machine::run(&options),
         Command::Mcp(options) => mcp::run(&options),
+        Command::Explain(options) => explain::run(&options),
         Command::Doctor(options) => doctor::run(&options),
         Command::Manual(options) => manual::run(&options, &Cli::command()),
         Command::Work(options) => work::run(&options),

@@ -6,6 +6,7 @@ mod build;
 mod captured_code;
 mod check;
 mod code;
+mod codes;
 #[path = "../common/mod.rs"]
 mod common;
 mod compare;
