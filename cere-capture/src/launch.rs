@@ -1,7 +1,8 @@
 //! Runs an instrumented program under the preload library.
 
 use crate::energy::Metered;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use cere_catalogue::bail;
 use cere_format::capture::{CAPTURE_VERSION, ENV_RUN, RunMode, RunPlan};
 use cere_format::profile_raw::TRACE_WANTED;
 use cere_format::store::Store;
@@ -122,6 +123,7 @@ impl Launch<'_> {
             && free < ROOM
         {
             bail!(
+                E2010,
                 "{} has {free} bytes free, a run needs {ROOM}: make room, or name another --store",
                 runs.display()
             );

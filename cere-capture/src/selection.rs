@@ -1,7 +1,8 @@
 //! The regions of a profile that matter (CERE thesis, 3.4). Regions that are too small or too short are removed from the tree,
 //! and their self time goes to the regions that call them.
 
-use anyhow::{Context, Result};
+use anyhow::Result;
+use cere_catalogue::{OrCoded, codes};
 use cere_cluster::{Candidate, Node, Pruned, Rejection, Rule, prune, select};
 use cere_format::profile::{Profile, RegionKey, TreeNode};
 
@@ -184,8 +185,10 @@ pub fn own_seconds(tree: &[Node], keep: &[bool]) -> Result<Vec<f64>> {
 
 /// The tree without the regions that `keep` drops.
 pub fn pruned(tree: &[Node], keep: &[bool]) -> Result<Pruned> {
-    prune(tree, keep.len(), |region| keep[region])
-        .context("the profile is damaged: run `cere profile` again")
+    prune(tree, keep.len(), |region| keep[region]).or_coded(
+        codes::E4009,
+        || "the profile is damaged: run `cere profile` again",
+    )
 }
 
 #[cfg(test)]

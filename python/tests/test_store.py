@@ -77,7 +77,8 @@ def test_a_missing_store_is_the_commands_error(tmp_path):
             ask(cere.Store(nowhere))
         assert caught.value.status == 1
         said = subprocess.run(caught.value.arguments, capture_output=True, text=True).stderr
-        assert said == f"cere: error: {caught.value}\n"
+        assert caught.value.code == "CERE-4002"
+        assert said == f"cere: error[CERE-4002]: {caught.value}\n"
         assert str(nowhere) in said
 
 

@@ -98,7 +98,9 @@ pub fn refused(command: &mut Command, part: &str) -> Result<Output> {
     ensure!(run.status.code().is_some(), "a signal: {}", seen());
     ensure!(!message.contains("panicked"), "a panic: {}", seen());
     ensure!(
-        message.matches("cere: error:").count() == 1 || message.starts_with("error:"),
+        (message.matches("cere: error:").count() + message.matches("cere: error[CERE-").count())
+            == 1
+            || message.starts_with("error:"),
         "not one error: {}",
         seen()
     );

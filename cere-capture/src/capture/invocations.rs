@@ -1,6 +1,7 @@
 //! Lists of invocations: `1`, `1,12`, `3-5`.
 
-use anyhow::{Result, bail};
+use anyhow::Result;
+use cere_catalogue::bail;
 
 /// Maximum invocations in a list.
 const MOST: usize = 10_000;
@@ -17,10 +18,16 @@ pub fn parse(text: &str) -> Result<Vec<u64>> {
             }
         };
         if first > last {
-            bail!("--invocation {text}: {part} runs backwards, {last}-{first} is meant");
+            bail!(
+                E3012,
+                "--invocation {text}: {part} runs backwards, {last}-{first} is meant"
+            );
         }
         if last - first >= MOST as u64 || all.len() > MOST {
-            bail!("--invocation {text} names more than {MOST} invocations");
+            bail!(
+                E3012,
+                "--invocation {text} names more than {MOST} invocations"
+            );
         }
         all.extend(first..=last);
     }
@@ -33,6 +40,7 @@ fn number(text: &str, list: &str) -> Result<u64> {
     match text.trim().parse() {
         Ok(number) if number > 0 => Ok(number),
         _ => bail!(
+            E3012,
             "--invocation {list}: `{text}` is not the number of an invocation, which count from 1; lists look like 1,12 or 3-5"
         ),
     }

@@ -24,7 +24,8 @@ use crate::input::Input;
 use crate::launch::{Beside, Finished, Launch, Output};
 use crate::profile::{self, Which};
 use crate::reads;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use cere_catalogue::{OrCoded, bail, codes};
 use cere_format::capture::{RunMode, Wanted};
 use cere_format::package::CapturedRun;
 use cere_format::profile::{PROFILE_VERSION, Profile, RegionKey, RegionProfile, RunInput};
@@ -71,7 +72,11 @@ pub fn take(request: &Request) -> Result<Taken> {
             };
             let ranks: Vec<String> = profile.ranks.iter().map(|r| r.rank.clone()).collect();
             if ranks.is_empty() {
-                bail!("{} has no ranks, or only one: leave out --rank", command[0]);
+                bail!(
+                    E3015,
+                    "{} has no ranks, or only one: leave out --rank",
+                    command[0]
+                );
             }
             take_each(request, &ranks)
         }
@@ -84,8 +89,10 @@ pub fn forecast(request: &Request) -> Result<Forecast> {
     let _lock = state::lock(request.store)?;
     let task = Task::of(request, Which::Main, false)?;
     let profile = task.profile.as_ref();
-    let profile = profile
-        .context("there is no profile, and named invocations need none: leave out --plan")?;
+    let profile = profile.or_coded(
+        codes::E3016,
+        || "there is no profile, and named invocations need none: leave out --plan",
+    )?;
     Ok(Forecast::of(profile, &task.choices))
 }
 

@@ -7,7 +7,8 @@ use super::choose::Choice;
 use super::times;
 use super::untimed::Untimed;
 use crate::launch::Finished;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use cere_catalogue::bail;
 use cere_format::capture::{Conflict, Postponed, RawCapture};
 use cere_format::package::InVivo;
 use cere_format::profile::{ProcessName, Profile, RegionKey};
@@ -261,7 +262,10 @@ impl Runs {
         self.later.push(finished);
         match cut {
             Some(why) => bail!("{why}"),
-            None if now == left => bail!("run {number} took nothing of what was left"),
+            None if now == left => bail!(
+                E3017,
+                "run {number} of the program did not reach the invocations that were left: does it do the same each time? Name them one by one with --invocation"
+            ),
             None => Ok(now),
         }
     }

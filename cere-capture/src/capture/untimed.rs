@@ -46,8 +46,8 @@ pub enum Untimed {
     },
     /// The times belong to different invocations.
     #[error(
-        "it took {} in the profile's run and {} in the captured one, which is the slower one for the same work: \
-         they read different things, or the first was disturbed; profile again",
+        "the profile's run did other work in this invocation, or was disturbed: the invocation took {} in that run, and {} \
+         in the captured one, which is never the faster for the same work; give both the same input and profile again",
         print::time(*.profiled),
         print::time(*.captured)
     )]

@@ -4,7 +4,8 @@ use super::ranks::{Of, Which, pick};
 use crate::energy::Metered;
 use crate::launch::{Finished, Launch, Output};
 use crate::reads;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use cere_catalogue::{anyhow, bail};
 use cere_format::capture::RunMode;
 use cere_format::profile::{Profile, RegionKey, Stdin};
 use cere_format::profile_raw::{
@@ -100,7 +101,7 @@ pub fn collect(run: &Run, input: Option<Stdio>) -> Result<Collected> {
     }
     .run()?;
     if let Some(late) = finished.late {
-        bail!(late);
+        bail!(E4016, "{late}");
     }
     // The profile up to here is useful, except for runs beside replays, of which there are several.
     let cut = finished.told.is_some() || finished.status.code().is_none();
@@ -119,7 +120,7 @@ pub fn collect(run: &Run, input: Option<Stdio>) -> Result<Collected> {
     let profiles = of_processes(&finished, &processes, command, &mut names)?;
     let left = profiles.len();
     let Some((picked, others)) = pick(profiles, run.which) else {
-        bail!(no_profile(run, code, left));
+        return Err(no_profile(run, code, left));
     };
     let Of {
         mut profile, path, ..
@@ -205,13 +206,17 @@ fn process_of(path: &Path) -> Option<(u32, u32)> {
 }
 
 /// Why there is no profile, though `left` processes left one.
-fn no_profile(run: &Run, code: u8, left: usize) -> String {
+fn no_profile(run: &Run, code: u8, left: usize) -> anyhow::Error {
     let name = &run.command[0];
     match run.which {
         Which::Rank(rank) if left > 0 => {
-            format!("no process of the run had the rank {rank}, or it ran no region")
+            anyhow!(
+                E2038,
+                "no process of the run had the rank {rank}, or it ran no region: `cere profile` shows the ranks"
+            )
         }
-        Which::Same(process) if left > 0 => format!(
+        Which::Same(process) if left > 0 => anyhow!(
+            E2039,
             "the process that was profiled before ({}{}) is not in this run: the program does not start the same processes each time",
             process.arguments.join(" "),
             process
@@ -224,13 +229,19 @@ fn no_profile(run: &Run, code: u8, left: usize) -> String {
                 true => {
                     "it loaded no code that `cere instrument` built, or the preload library could not enter it (see its messages above)"
                 }
+                false if run.program.is_static() => {
+                    "it is linked statically, so the preload library cannot enter it: link it without -static, and build it with `cere instrument`"
+                }
                 false => {
                     "it started no program that `cere instrument` built, or it does not pass the environment of this command on to the programs that it starts (LD_PRELOAD and CERE_RUN are needed), or those have the preload library refused (see its messages above)"
                 }
             };
             let advice = virtual_machine::advice(name);
             let advice = advice.map_or(String::new(), |advice| format!(". About {name}: {advice}"));
-            format!("{name} ended with status {code} without a profile: {why}{advice}")
+            anyhow!(
+                E2006,
+                "{name} ended with status {code} without a profile: {why}{advice}"
+            )
         }
     }
 }

@@ -9,7 +9,8 @@ use crate::energy::Metered;
 use crate::input::Input;
 use crate::launch::Output;
 use crate::selection::Selection;
-use anyhow::{Result, bail};
+use anyhow::Result;
+use cere_catalogue::bail;
 use cere_format::profile::{Profile, RegionKey};
 use cere_format::store::Store;
 use cere_store::build::image::Program;
@@ -100,6 +101,7 @@ impl Command<'_> {
         let mut first = self.profile_once(output, input, None, &self.which)?;
         if let Some(captured) = self.captured.filter(|captured| *captured != first.code) {
             bail!(
+                E3018,
                 "{} ended with status {}, the captured run with {captured}: does it need its first state again?",
                 self.words[0],
                 first.code

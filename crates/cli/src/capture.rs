@@ -3,9 +3,12 @@
 use crate::options::ranks::RankOptions;
 use crate::options::{self, Common};
 use crate::show;
-use anyhow::{Result, bail};
-use cere_capture::capture::{End, Request, Taken, Tracing, forecast, parse_invocations, take};
+use anyhow::Result;
+use cere_capture::capture::{
+    End, Request, Skipped, Taken, Tracing, forecast, parse_invocations, take,
+};
 use cere_capture::launch::Output;
+use cere_catalogue::{bail, said};
 use cere_system::console::print::{self, tell};
 use cere_system::console::{self, note, warning};
 use cere_system::process::supervise::shell_code;
@@ -150,16 +153,18 @@ pub fn run(options: &Options) -> Result<u8> {
             return Ok(0);
         }
         End::Nothing { elsewhere: 0 } => bail!(
+            E3004,
             "there is nothing to capture: no region passes (`cere profile` and `cere regions` list them; name one to take it anyway)"
         ),
         End::Nothing { elsewhere } => bail!(
+            E3005,
             "there is nothing to capture: no region passes, and {elsewhere} ran in threads other than the program's first alone (`cere profile` lists them; name one to take it anyway)"
         ),
         End::Ran { status, cut, lost } => (*status, cut, *lost),
     };
     tell(&notes);
     if let Some(cut) = cut {
-        bail!("{cut}; what was captured until then is kept");
+        bail!(E3009, "{cut}; what was captured until then is kept");
     }
     let code = shell_code(status);
     if let Some(ended) = ended(options, &taken) {
@@ -167,13 +172,16 @@ pub fn run(options: &Options) -> Result<u8> {
     }
     let missed = taken.skipped.iter().filter(|s| s.named).count();
     if taken.codelets.is_empty() {
-        bail!("nothing was captured: see the reasons above");
+        bail!(E3006, "nothing was captured: see the reasons above");
     }
     if lost {
-        bail!("some captures were lost: see the reasons above");
+        bail!(E3007, "some captures were lost: see the reasons above");
     }
     if missed > 0 {
-        bail!("{missed} of the named regions were not captured: see the reasons above");
+        bail!(
+            E3008,
+            "{missed} of the named regions were not captured: see the reasons above"
+        );
     }
     Ok(if options.ignore_status { 0 } else { code })
 }
@@ -196,11 +204,18 @@ fn notes(taken: &Taken) -> Vec<String> {
     taken.notes.iter().cloned().chain(untimed).collect()
 }
 
+/// A region without a codelet, with the code of the reason.
+fn skipped_json(skipped: &Skipped) -> serde_json::Value {
+    let code = said(&skipped.reason).map(|entry| entry.code.to_string());
+    serde_json::json!({"region": skipped.region, "reason": skipped.reason, "code": code})
+}
+
 fn report(options: &Options, taken: &Taken, notes: &[String]) -> Result<()> {
     let (codelets, skipped) = (&taken.codelets, &taken.skipped);
     if options.common.json {
         let ended = ended(options, taken);
         let notes: Vec<&String> = ended.iter().chain(notes).collect();
+        let skipped: Vec<_> = skipped.iter().map(skipped_json).collect();
         print::json(
             &serde_json::json!({"codelets": codelets, "skipped": skipped, "notes": notes, "plan": null}),
         )?;
@@ -208,7 +223,7 @@ fn report(options: &Options, taken: &Taken, notes: &[String]) -> Result<()> {
         print::out(&show::codelets::table(codelets))?;
     }
     for s in skipped {
-        note!("skipped: {}: {}", s.region, s.reason);
+        note!("skipped: {}: {}", s.region, print::reason(&s.reason));
     }
     Ok(())
 }

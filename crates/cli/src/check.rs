@@ -2,8 +2,9 @@
 
 use crate::options::{self, Common, Timing, geometry};
 use crate::show;
-use anyhow::{Result, bail};
+use anyhow::Result;
 use cere_capture::capture::Refused;
+use cere_catalogue::bail;
 use cere_format::profile::Profile;
 use cere_format::replay::Verdict;
 use cere_measure::Extent;
@@ -133,7 +134,10 @@ pub fn run(options: &Options) -> Result<u8> {
         .filter(|r| r.verdict == Some(Verdict::Different))
         .count();
     if wrong > 0 {
-        bail!("{wrong} regions have a codelet whose result is not the original's");
+        bail!(
+            E6016,
+            "{wrong} regions have a codelet whose result is not the original's"
+        );
     }
     Ok(0)
 }

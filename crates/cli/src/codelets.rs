@@ -2,7 +2,8 @@
 
 use crate::options::Common;
 use crate::show;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use cere_catalogue::bail;
 use cere_package::io::read_manifest;
 use cere_store::codelets::{Listed, Verdicts, files};
 use cere_store::notes::{Notes, grouped};
@@ -26,6 +27,7 @@ pub struct Options {
 fn prune(codelets: Vec<Listed>) -> Result<Vec<Listed>> {
     if codelets.iter().any(|c| c.current.is_none()) {
         bail!(
+            E4020,
             "the store records no build whose sources are there, so that no codelet is older than it: run `cere instrument -- <build command>` first"
         );
     }
@@ -77,6 +79,7 @@ pub fn run(options: &Options) -> Result<u8> {
     }
     if !damaged.is_empty() {
         bail!(
+            E6013,
             "{} codelets are damaged: remove them and capture again",
             damaged.len()
         );

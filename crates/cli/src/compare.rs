@@ -112,7 +112,8 @@ fn records_of(given: &Given, options: &Options) -> Result<Vec<Record>> {
         Given::Records(path) => records::read(path),
         Given::Store(path) => records::of_store(&store_in(path)?),
         Given::Captured => records::of_store(&options.common.existing_store()?),
-        _ => anyhow::bail!(
+        _ => cere_catalogue::bail!(
+            E6119,
             "records are compared with records: name a file of `cere results --json`, a directory with a store, or captured"
         ),
     }

@@ -1,9 +1,10 @@
-//! `cere explain CODELET...`: why a region takes its time.
+//! `cere explain CODELET...`: why a region takes its time; `cere explain CODE`: what a message means.
 
 use crate::each::{Shown, each, one_of_each_region};
 use crate::options::{self, Common, Replaying, caches};
 use crate::show;
 use anyhow::Result;
+use cere_catalogue::{Entry, bail};
 use cere_explain::{Settings, explanation, facts, kept};
 use cere_format::explain::Explanation;
 use cere_format::machine::Machine;
@@ -11,6 +12,7 @@ use cere_format::store::Store;
 use cere_measure::Replays;
 use cere_package::io::read_manifest;
 use cere_store::{find, lines};
+use cere_system::console::print;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -29,13 +31,17 @@ Exit status: 1 if a codelet could not be explained.\n\
 Examples:\n\
 \x20 cere explain 'solve@*'\n\
 \x20 cere explain 'solve@*:50' --flags '-O3 -march=native'\n\
-\x20 cere explain --top 3 --within 60 --json")]
+\x20 cere explain --top 3 --within 60 --json\n\
+\x20 cere explain CERE-2003     # what a message means, and what to do")]
 pub struct Options {
     #[command(flatten)]
     common: Common,
-    /// Codelets, regions or .codelet files
-    #[arg(required_unless_present = "top", value_name = "CODELET")]
+    /// Codelets, regions or .codelet files; or codes of messages, such as CERE-2003
+    #[arg(required_unless_present_any = ["top", "list"], value_name = "CODELET")]
     what: Vec<String>,
+    /// List the codes of all messages
+    #[arg(long, conflicts_with_all = ["what", "top"])]
+    list: bool,
     /// The N regions with codelets that take most of the run
     #[arg(long, value_name = "N", conflicts_with = "what", value_parser = clap::value_parser!(u32).range(1..))]
     top: Option<u32>,
@@ -78,8 +84,33 @@ fn chosen(store: &Store, options: &Options) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
+/// The entries of the messages that are asked for; none if codelets are.
+fn messages(options: &Options) -> Option<Result<String>> {
+    if options.list {
+        let line = |entry: &Entry| format!("{}  {}\n", entry.code, entry.title);
+        return Some(Ok(cere_catalogue::entries().map(line).collect()));
+    }
+    let is_code = |word: &String| word.to_uppercase().starts_with("CERE-");
+    if options.what.is_empty() || !options.what.iter().all(is_code) {
+        return None;
+    }
+    let text = |word: &String| match cere_catalogue::entry(word) {
+        Some(entry) => Ok(entry.text()),
+        None => bail!(
+            E4025,
+            "there is no message {word}: `cere explain --list` prints all codes"
+        ),
+    };
+    let texts: Result<Vec<String>> = options.what.iter().map(text).collect();
+    Some(texts.map(|texts| texts.join("\n")))
+}
+
 /// Runs the subcommand.
 pub fn run(options: &Options) -> Result<u8> {
+    if let Some(text) = messages(options) {
+        print::out(&text?)?;
+        return Ok(0);
+    }
     let store = options.common.store()?;
     let events = cere_system::console::events();
     let until = options

@@ -1,7 +1,8 @@
 //! `cere export CODELET DIR`: a folder that builds and runs without CERE.
 
 use crate::options::{Common, Replaying};
-use anyhow::{Result, bail};
+use anyhow::Result;
+use cere_catalogue::bail;
 use cere_export::folder::{self, Folder};
 use cere_format::package::Manifest;
 use cere_format::replay::Verdict;
@@ -43,6 +44,7 @@ pub fn only(store: &cere_format::store::Store, what: &str) -> Result<PathBuf> {
         several => {
             let names: Vec<String> = several.iter().map(|f| codelets::display_name(f)).collect();
             bail!(
+                E6409,
                 "{what} names {} codelets: name one of {}",
                 several.len(),
                 names.join(", ")
@@ -55,6 +57,7 @@ pub fn only(store: &cere_format::store::Store, what: &str) -> Result<PathBuf> {
 pub fn check_files(manifest: &Manifest) -> Result<()> {
     if let Some(flag) = folder::files_of_flags(manifest).first() {
         bail!(
+            E6422,
             "{} was built with {flag}: a folder would need the profile, which is not part of a codelet; capture a build without it",
             manifest.name
         );

@@ -2,7 +2,8 @@
 
 use crate::options::{Timing, existing_store, geometry};
 use crate::show;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use cere_catalogue::bail;
 use cere_format::store::Store;
 use cere_guard::keep::{self, Adding};
 use cere_guard::{Fixture, Guarded, Work, output};
@@ -113,7 +114,10 @@ impl Place {
 /// Runs the subcommand.
 pub fn run(options: &Options) -> Result<u8> {
     if options.json && options.action.is_some() {
-        bail!("--json is for the tests themselves: `cere guard --json`");
+        bail!(
+            E8001,
+            "--json is for the tests themselves: `cere guard --json`"
+        );
     }
     match &options.action {
         None => check(options),
@@ -286,7 +290,11 @@ fn accept(options: &Options, what: &[String]) -> Result<u8> {
         }
     }
     if failed > 0 {
-        bail!("{failed} of {} regions were not accepted", tests.len());
+        bail!(
+            E6115,
+            "{failed} of {} regions were not accepted",
+            tests.len()
+        );
     }
     Ok(0)
 }

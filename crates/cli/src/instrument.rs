@@ -4,7 +4,8 @@ use crate::functions::Functions;
 use crate::options;
 use crate::options::Common;
 use crate::split::Split;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use cere_catalogue::{anyhow, bail};
 use cere_format::build::{BuildCommand, ENV_BUILD, ENV_STORE, ENV_WRAPPERS, Language, Unit};
 use cere_format::store::Store;
 use cere_store::build::image::no_regions;
@@ -91,7 +92,7 @@ pub fn run(options: &Options) -> Result<u8> {
     let mut build = command(options, &store)?;
     let ended = supervise::run(&mut build, &options.command[0], options.timeout)?;
     if let Some(late) = ended.late {
-        bail!(late);
+        bail!(E4016, "{late}");
     }
     if ended.status.success() {
         split.after_build(&store)?;
@@ -112,8 +113,9 @@ pub fn run(options: &Options) -> Result<u8> {
     }
     left.print();
     if !ended.status.success() {
-        print::line(&format!(
-            "cere: error: the build command `{}` failed: {}",
+        print::failed(&anyhow!(
+            E1015,
+            "the build command `{}` failed: {}",
             options.command.join(" "),
             ended.status
         ));
@@ -238,7 +240,7 @@ impl Left {
             return Ok(0);
         }
         if !self.failures.is_empty() {
-            bail!("no unit could be instrumented: see above");
+            bail!(E1012, "no unit could be instrumented: see above");
         }
         let known = self
             .units
@@ -255,7 +257,7 @@ impl Left {
                 some(&names)
             );
             if !known {
-                bail!(message);
+                bail!(E1003, "{message}");
             }
             warning!("{message}");
             return Ok(0);
@@ -273,6 +275,7 @@ impl Left {
             return Ok(0);
         }
         bail!(
+            E1002,
             "the build compiled nothing through cere's wrappers, and the store has nothing of this directory. Is everything up to date? Clean it first (`make clean`, `cargo clean`, or `touch` the sources)"
         )
     }

@@ -1,7 +1,8 @@
 //! `cere machine`: measures the machine's caches, TLBs, operations, bandwidths, cores.
 
 use crate::show;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result};
+use cere_catalogue::{OrCoded, bail, codes, ensure};
 use cere_format::machine::Machine;
 use cere_machine::{blocking, whole};
 use cere_system::console::{note, print, progress};
@@ -59,9 +60,12 @@ enum Kernel {
 }
 
 fn seconds(text: &str) -> Result<f64> {
-    let seconds = text.parse().context("a number of seconds is needed")?;
+    let seconds = text
+        .parse()
+        .or_coded(codes::E8003, || "a number of seconds is needed")?;
     ensure!(
         (whole::LEAST..=3600.0).contains(&seconds),
+        E8002,
         "from {} to 3600 seconds: less is too short for any probe",
         whole::LEAST
     );
@@ -102,7 +106,7 @@ impl Options {
 /// Runs the subcommand.
 pub fn run(options: &Options) -> Result<u8> {
     if !cfg!(target_arch = "x86_64") {
-        bail!("the probes are machine code for x86-64");
+        bail!(E7004, "the probes are machine code for x86-64");
     }
     let machine = options.measured()?;
     if let Some(kernel) = options.blocking {

@@ -15,7 +15,7 @@
 //! | `compare` | two builds, states of the sources, sets of flags or machines, by region |
 //! | `count` | exact counts of what codelets execute, and their memory traffic |
 //! | `asm` | machine code beside its source: executions, remarks of the optimiser, bounds |
-//! | `explain` | why a region takes its time, and what would be gained without the cause |
+//! | `explain` | why a region takes its time; what a message means |
 //! | `metrics` | metric vectors of codelets, for clustering |
 //! | `roofline` | codelets on the machine's roof |
 //! | `subset` | chooses few codelets that stand for many programs |
@@ -159,7 +159,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(status) => ExitCode::from(status),
         Err(error) => {
-            print::line(&format!("cere: error: {}", print::error(&error)));
+            print::failed(&error);
             ExitCode::FAILURE
         }
     }

@@ -2,7 +2,8 @@
 
 use crate::options::{self, Flags, Nodes, Timing};
 use crate::show;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result};
+use cere_catalogue::{OrCoded, bail, codes, ensure};
 use cere_format::untrusted::is_plain;
 use cere_nodes::Place;
 use cere_predict::subset::archive;
@@ -82,7 +83,7 @@ pub fn run(options: &Options) -> Result<u8> {
     options::writable(&options.output).context("--output")?;
     let plain = |label: &String| label.chars().all(is_plain);
     if let Some(label) = options.label.as_ref().filter(|label| !plain(label)) {
-        bail!("--label {label:?}: it holds control characters");
+        bail!(E8002, "--label {label:?}: it holds control characters");
     }
     let (subset, _) = archive::read(&options.subset)?;
     let mut settings = options.timing.settings(Team::default())?;
@@ -90,11 +91,17 @@ pub fn run(options: &Options) -> Result<u8> {
     settings.flags = options.flags.words.clone();
     let warmup = subset.choice.warmup;
     if settings.warmup.is_some() && settings.warmup != warmup {
-        bail!("the reference times of the subset were taken with another --warmup: leave it out");
+        bail!(
+            E6313,
+            "the reference times of the subset were taken with another --warmup: leave it out"
+        );
     }
     settings.warmup = warmup;
     if options.prebuilt && !settings.flags.is_empty() {
-        bail!("--prebuilt runs code that is linked already: leave out --flags, or --prebuilt");
+        bail!(
+            E6312,
+            "--prebuilt runs code that is linked already: leave out --flags, or --prebuilt"
+        );
     }
     settings.tolerance = Tolerance {
         double: options.tolerance,
@@ -107,7 +114,10 @@ pub fn run(options: &Options) -> Result<u8> {
     }
     let place = options.nodes.place()?;
     if place != Place::Local && !options.run.is_empty() {
-        bail!("--run runs programs on this machine: it goes with --on local");
+        bail!(
+            E8001,
+            "--run runs programs on this machine: it goes with --on local"
+        );
     }
     let names: Vec<&str> = subset.programs.iter().map(|p| p.name.as_str()).collect();
     let programs = options.programs(&names)?;
@@ -140,11 +150,12 @@ impl Options {
     fn programs(&self, names: &[&str]) -> Result<BTreeMap<String, f64>> {
         let mut commands = Vec::new();
         for word in &self.run {
-            let (name, command) = word
-                .split_once('=')
-                .with_context(|| format!("--run {word}: NAME=COMMAND is needed"))?;
+            let (name, command) = word.split_once('=').or_coded(codes::E8004, || {
+                format!("--run {word}: NAME=COMMAND is needed")
+            })?;
             ensure!(
                 names.contains(&name),
+                E8004,
                 "--run {word}: the subset has no program {name}; it has {}",
                 names.join(", ")
             );
@@ -164,7 +175,7 @@ impl Options {
                     .context("cannot start sh")?;
                 let seconds = start.elapsed().as_secs_f64();
                 if !status.success() {
-                    bail!("--run {name}: `{command}` failed: {status}");
+                    bail!(E6323, "--run {name}: `{command}` failed: {status}");
                 }
                 let least = found.entry((*name).to_owned()).or_insert(seconds);
                 *least = least.min(seconds);

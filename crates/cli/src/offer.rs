@@ -2,7 +2,7 @@
 
 use crate::{ask, options};
 use anyhow::{Context, Result};
-use cere_store::missing::{Maker, Missing};
+use cere_store::missing::{self, Maker};
 use cere_system::console::print;
 use cere_system::process::supervise::shell_code;
 use std::process::{Command, Stdio};
@@ -10,11 +10,11 @@ use std::process::{Command, Stdio};
 /// If the user agrees, runs the command that makes what `error` names as missing, then runs this command again. `None` if
 /// there is nothing to offer, or the user declines.
 pub fn offer_to_make(error: &anyhow::Error) -> Option<Result<u8>> {
-    let maker = error.downcast_ref::<Missing>()?.maker.as_ref()?;
+    let maker = missing::maker(error)?;
     if !ask::can() || !maker.runs_alone {
         return None;
     }
-    print::line(&format!("cere: error: {}", print::error(error)));
+    print::failed(error);
     match ask::user_agrees(&format!("cere: run `{}` now?", maker.line())) {
         true => Some(run_maker(maker)),
         false => Some(Ok(1)),

@@ -2,7 +2,8 @@
 
 use crate::options::{self, Common, Placement, Timing};
 use crate::show;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use cere_catalogue::bail;
 use cere_format::profile::RegionKey;
 use cere_measure::decide::rounds;
 use cere_predict::subset::model::Predicted;
@@ -153,7 +154,10 @@ pub fn run(options: &Options) -> Result<u8> {
         print::out(&prediction.text())?;
     }
     if prediction.nothing() {
-        bail!("no parallel region has a codelet that can be used: see the reasons above");
+        bail!(
+            E6022,
+            "no parallel region has a codelet that can be used: see the reasons above"
+        );
     }
     Ok(0)
 }

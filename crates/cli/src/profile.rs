@@ -9,6 +9,7 @@ use cere_capture::energy::Metered;
 use cere_capture::input::Input;
 use cere_capture::launch::Output;
 use cere_capture::profile::Command;
+use cere_catalogue::anyhow;
 use cere_format::profile::Profile;
 use cere_format::store::Store;
 use cere_report::exchange::{self, Format};
@@ -17,6 +18,7 @@ use cere_store::build::plain::Plain;
 use cere_store::notes::Notes;
 use cere_store::state;
 use cere_system::console::{self, note, print, warning};
+use cere_system::process::supervise;
 use cere_timing::energy::Counters;
 use clap::builder::TypedValueParser as _;
 use std::path::{Path, PathBuf};
@@ -127,10 +129,11 @@ pub fn run(options: &Options) -> Result<u8> {
         warning!("{plain}; its time is that of the regions around it");
     }
     if collected.code != 0 {
-        print::line(&format!(
-            "cere: error: {} ended with status {}; the profile up to there is in {}",
+        print::failed(&anyhow!(
+            E2008,
+            "{} ended with status {}; the profile up to there is in {}",
             options.command[0],
-            collected.code,
+            supervise::described(collected.code),
             store.profile().display()
         ));
     }

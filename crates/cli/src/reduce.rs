@@ -2,7 +2,8 @@
 
 use crate::export::{check_files, only};
 use crate::options::{Common, Flags, Replaying};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use cere_catalogue::{OrCoded, bail, codes};
 use cere_export::folder::{self, Folder, Reproducer};
 use cere_export::keeps::Keeps;
 use cere_export::probe::Probe;
@@ -74,7 +75,7 @@ impl Options {
         match (self.keeps, self.ratio) {
             (Kept::Slow, ratio) => Ok(Keeps::Slow(ratio)),
             (Kept::Different, None) => Ok(Keeps::Different),
-            (Kept::Different, Some(_)) => bail!("--ratio needs --keeps slow"),
+            (Kept::Different, Some(_)) => bail!(E8001, "--ratio needs --keeps slow"),
         }
     }
 
@@ -92,10 +93,14 @@ impl Options {
 pub fn run(options: &Options) -> Result<u8> {
     let keeps = options.keeps()?;
     if options.replaying.flags.words.is_empty() {
-        bail!("--flags is needed: the flags that compile the codelet wrongly, or slowly");
+        bail!(
+            E8003,
+            "--flags is needed: the flags that compile the codelet wrongly, or slowly"
+        );
     }
-    let limit = Duration::try_from_secs_f64(options.seconds)
-        .with_context(|| format!("--seconds {} is no time", options.seconds))?;
+    let limit = Duration::try_from_secs_f64(options.seconds).or_coded(codes::E8002, || {
+        format!("--seconds {} is no time", options.seconds)
+    })?;
     let store = options.common.store()?;
     let settings = options.replaying.settings()?;
     let file = only(&store, &options.what)?;

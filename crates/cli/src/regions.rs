@@ -2,6 +2,7 @@
 
 use crate::options::Common;
 use anyhow::Result;
+use cere_catalogue::said;
 use cere_format::build::RegionKind;
 use cere_store::names::Named;
 use cere_store::{names, state};
@@ -39,7 +40,8 @@ pub fn run(options: &Options) -> Result<u8> {
 
 fn record(n: &Named) -> serde_json::Value {
     serde_json::json!({"name": n.name, "kind": n.region.kind, "file": n.region.file, "line": n.region.line,
-        "outlined": n.region.outlined, "reason": n.region.reason, "function": n.region.function,
+        "outlined": n.region.outlined, "reason": n.region.reason,
+        "code": n.region.reason.as_deref().and_then(said).map(|entry| entry.code.to_string()), "function": n.region.function,
         "symbol": n.region.symbol, "unit": n.key.unit, "index": n.key.index, "live_ins": n.region.live_ins,
         "exits": n.region.exits})
 }
@@ -61,7 +63,7 @@ fn row(n: &Named) -> Vec<String> {
     };
     let live: Vec<String> = n.region.live_ins.iter().map(live_in).collect();
     let last = match &n.region.reason {
-        Some(reason) if !n.region.outlined => format!("refused: {reason}"),
+        Some(reason) if !n.region.outlined => format!("refused: {}", print::reason(reason)),
         _ => print::short(&format!("({})", live.join(", ")), LIVE_INS),
     };
     vec![

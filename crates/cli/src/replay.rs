@@ -2,7 +2,8 @@
 
 use crate::options::{self, Common, Replaying, pipeline};
 use crate::show;
-use anyhow::{Result, anyhow};
+use anyhow::Result;
+use cere_catalogue::anyhow;
 use cere_format::replay::{Operand, Verdict};
 use cere_measure::{Replays, Settings};
 use cere_replay::{Replay, Tolerance, operand};
@@ -164,7 +165,8 @@ fn list(options: &Options) -> Result<()> {
 impl Options {
     /// Operands with states of their own.
     fn operands(&self) -> Result<Vec<Operand>> {
-        let parse = |text: &String| operand::parse(text).map_err(|why| anyhow!("--operand: {why}"));
+        let parse =
+            |text: &String| operand::parse(text).map_err(|why| anyhow!(E5020, "--operand: {why}"));
         self.operand.iter().map(parse).collect()
     }
 

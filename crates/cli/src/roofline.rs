@@ -2,7 +2,8 @@
 
 use crate::options::{self, Common, Flags, Placement, caches};
 use crate::show;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use cere_catalogue::{OrCoded, bail, codes};
 use cere_format::machine::{Identity, MACHINE_VERSION, Machine};
 use cere_format::replay::{Repetitions, Warmup};
 use cere_format::store::Store;
@@ -100,7 +101,7 @@ pub struct Options {
 /// The machine of the roofs, and whether it is this one.
 fn machine(file: Option<&Path>) -> Result<(Machine, bool)> {
     let Some(file) = file else {
-        let kept = Machine::kept().context(
+        let kept = Machine::kept().or_coded(codes::E6219, ||
             "this machine was not measured, so that its roofs are not known: run `cere machine`, or name a measurement with \
              --machine",
         )?;
@@ -109,10 +110,11 @@ fn machine(file: Option<&Path>) -> Result<(Machine, bool)> {
     let wrong = || format!("--machine {}", file.display());
     let text = std::fs::read(file).with_context(wrong)?;
     let machine: Machine = serde_json::from_slice(&text)
-        .context("it is no measurement of `cere machine`")
+        .or_coded(codes::E6220, || "it is no measurement of `cere machine`")
         .with_context(wrong)?;
     if machine.version != MACHINE_VERSION {
         bail!(
+            E6220,
             "{}: it has version {}, and this cere reads {MACHINE_VERSION}: measure again with `cere machine`",
             wrong(),
             machine.version
@@ -175,7 +177,12 @@ impl Options {
         let mut levels: Vec<String> = (1..).map(roofs::level_name).take(levels).collect();
         levels.push(roofs::MEMORY.to_owned());
         if !levels.contains(&self.level) {
-            bail!("--level {}: there are {}", self.level, levels.join(", "));
+            bail!(
+                E8004,
+                "--level {}: there are {}",
+                self.level,
+                levels.join(", ")
+            );
         }
         Ok(geometry.map_or(String::new(), |g| g.name.clone()))
     }
@@ -184,7 +191,8 @@ impl Options {
         let (Some(source), Some(sizes)) = (&self.kernel, &self.sizes) else {
             return Ok(None);
         };
-        let sizes = kernel::sizes(sizes).map_err(|why| anyhow::anyhow!("--sizes {why}"))?;
+        let sizes =
+            kernel::sizes(sizes).map_err(|why| cere_catalogue::anyhow!(E8002, "--sizes {why}"))?;
         Ok(Some(Kernel {
             source: source.clone(),
             sizes,
@@ -345,6 +353,7 @@ pub fn run(options: &Options) -> Result<u8> {
     let (machine, here) = machine(options.machine.as_deref())?;
     if roofs::of(&machine, "f64", 1).is_empty() {
         bail!(
+            E6221,
             "the measurement of {} has neither peaks nor bandwidths: run `cere machine` again",
             machine.identity.cpu
         );
@@ -369,7 +378,11 @@ pub fn run(options: &Options) -> Result<u8> {
         false => print::out(&show::roofline::text(&document))?,
     }
     for apart in document.apart.iter().filter(|a| a.failed) {
-        note!("not measured: {}: {}", apart.codelet, apart.reason);
+        note!(
+            "not measured: {}: {}",
+            apart.codelet,
+            print::reason(&apart.reason)
+        );
     }
     Ok(u8::from(document.failed()))
 }

@@ -1,11 +1,12 @@
 //! `cere select`: the cheapest regions to replay that cover the run.
 
 use crate::options::{self, Common};
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 use cere_capture::capture::Refused;
 use cere_capture::classes;
 use cere_capture::selection::tree_nodes;
 use cere_capture::whole::over_all_threads;
+use cere_catalogue::{OrCoded, bail, codes};
 use cere_cluster::{ClassError, Cover, Goal, Rule, cover};
 use cere_format::profile::{Profile, RegionProfile};
 use cere_store::current;
@@ -103,7 +104,8 @@ impl Choice {
     fn of(profile: Profile, seconds: f64, replays: &[Option<Replay>], goal: Goal) -> Result<Self> {
         let cost = |replay: &Option<Replay>| replay.as_ref().map(|r| r.seconds);
         let costs: Vec<Option<f64>> = replays.iter().map(cost).collect();
-        let cover = cover(&tree_nodes(&profile), &costs, goal).context("no regions were chosen")?;
+        let cover = cover(&tree_nodes(&profile), &costs, goal)
+            .or_coded(codes::E6020, || "no regions were chosen")?;
         let chosen = |place: &usize| {
             let (region, replay) = (&profile.regions[*place], replays[*place].as_ref()?);
             Some(Chosen {
@@ -117,7 +119,10 @@ impl Choice {
         };
         let chosen: Vec<Chosen> = cover.regions.iter().filter_map(chosen).collect();
         if chosen.is_empty() {
-            bail!("no regions were chosen: the profile holds none that could be replayed");
+            bail!(
+                E6020,
+                "no regions were chosen: the profile holds none that could be replayed; `cere profile` shows those that ran, `cere capture` why one is refused"
+            );
         }
         Ok(Self {
             profile,
@@ -188,8 +193,9 @@ pub fn run(options: &Options) -> Result<u8> {
     for region in profile.regions.iter().filter(|r| r.share >= NOTABLE) {
         if let Some(reason) = refused.get(&region.name) {
             note!(
-                "left out: {}: its capture was refused: {reason}",
-                region.name
+                "left out: {}: its capture was refused: {}",
+                region.name,
+                print::reason(reason)
             );
         }
     }

@@ -3,9 +3,10 @@
 use crate::ask;
 use crate::options::{self, Common};
 use crate::show;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use cere_capture::capture::Forecast;
 use cere_capture::input::Input;
+use cere_catalogue::{OrCoded, bail, codes};
 use cere_measure::study_seconds;
 use cere_store::project::origin;
 use cere_system::console::{self, note};
@@ -141,7 +142,10 @@ fn stops(name: &str, status: ExitStatus) -> Result<Option<u8>> {
             note!("the study stopped at `cere {name}`; the same command takes it up there");
             Ok(Some(code as u8))
         }
-        None => bail!("`cere {name}` was ended: {status}"),
+        None => bail!(
+            E4023,
+            "`cere {name}` was ended: {status}; the same command goes on there"
+        ),
     }
 }
 
@@ -244,7 +248,8 @@ pub fn run(options: &Options) -> Result<u8> {
     // Status 1 may mean results that are not the original's. The report then shows them.
     let result = status
         .code()
-        .with_context(|| format!("`cere check` was ended: {status}"))? as u8;
+        .or_coded(codes::E4023, || format!("`cere check` was ended: {status}"))?
+        as u8;
     explain(&mut course, plan.program_seconds)?;
     let report = [OsStr::new("-o"), options.output.as_os_str()];
     let (status, _) = course.step("report", "report", Told::Shown, report)?;

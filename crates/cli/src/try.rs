@@ -3,7 +3,8 @@
 use crate::options::{Common, Replaying};
 use crate::show;
 use crate::watch::{self, Watched};
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result};
+use cere_catalogue::{bail, ensure};
 use cere_measure::edits::captured::{Captured, Region};
 use cere_measure::edits::given::Sources;
 use cere_measure::edits::kept::Best;
@@ -79,6 +80,7 @@ pub fn run(options: &Options) -> Result<u8> {
     if options.untrusted {
         ensure!(
             settings.sandbox.is_on(),
+            E8001,
             "--untrusted runs in the sandbox, which --no-sandbox leaves out"
         );
         settings.sandbox = settings.sandbox.sealed();
@@ -112,6 +114,7 @@ pub fn run(options: &Options) -> Result<u8> {
     }
     if regions.is_empty() {
         bail!(
+            E5301,
             "nothing to try: no source of the chosen codelets changed since they were captured. Edit one, or name a variant by --source, --patch, --dir or --flags"
         );
     }

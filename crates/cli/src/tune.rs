@@ -2,7 +2,8 @@
 
 use crate::options::{self, Common, Nodes, Timing};
 use crate::show;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use cere_catalogue::bail;
 use cere_format::machine::Machine;
 use cere_format::replay::Repetitions;
 use cere_measure::{Goal, Settings};
@@ -131,7 +132,7 @@ pub fn run(options: &Options) -> Result<u8> {
     let store = options.common.existing_store()?;
     let (place, worker) = (options.nodes.place()?, options.nodes.worker(true)?);
     if options.nodes.chunk().is_some() && !options.nodes.given() {
-        bail!("--chunk goes with --on");
+        bail!(E6420, "--chunk goes with --on");
     }
     let spread = tuning::Spread {
         place: &place,

@@ -1,6 +1,7 @@
 //! `cere work DIR CHUNK`: a worker of a job on several machines. It is started by `cere measure --on` and `cere tune --on`.
 
-use anyhow::{Result, bail};
+use anyhow::Result;
+use cere_catalogue::bail;
 use cere_nodes::Job;
 use cere_predict::subset::measure;
 use cere_tune::tuning::nodes;
@@ -28,6 +29,7 @@ pub fn run(options: &Options) -> Result<u8> {
         measure::KIND => measure::work(&options.directory, options.chunk, &events)?,
         nodes::KIND => nodes::work(&options.directory, options.chunk, &events)?,
         other => bail!(
+            E7104,
             "{} is a job of kind {other}, which this cere does not know: install the version that made it",
             options.directory.display()
         ),

@@ -3,7 +3,8 @@
 use crate::keeps::{BUILD, End};
 use crate::reduce::Reduced;
 use crate::sources::{self, Sources};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use cere_catalogue::bail;
 use cere_format::package::{Manifest, OFFERED_LIBRARIES, PackageUnit, SYSTEM_DIRECTORIES};
 use cere_format::replay::{Repetitions, ReplayPlan, Warmup};
 use cere_replay::keep::MEMBERS;
@@ -75,6 +76,7 @@ pub fn create(path: &Path) -> Result<PathBuf> {
         std::fs::read_dir(path).with_context(|| format!("cannot read {}", path.display()))?;
     if entries.next().is_some() {
         bail!(
+            E6408,
             "{} is not empty: name a folder that does not exist yet, or remove it",
             path.display()
         );

@@ -1,7 +1,8 @@
 //! Whether a candidate keeps what is to be kept: it is compiled under each set of flags and runs on the captured memory.
 
 use crate::keeps::{BUILD, End, Keeps, any_values};
-use anyhow::{Result, bail};
+use anyhow::Result;
+use cere_catalogue::bail;
 use cere_format::package::Manifest;
 use cere_format::replay::{Repetitions, Verdict, Warmup};
 use cere_replay::plain::{Plain, Source};
@@ -110,6 +111,7 @@ impl<'a> Probe<'a> {
             let replay = self.run(&whole, flags)?;
             if replay.verdict != Verdict::Exact {
                 bail!(
+                    E6411,
                     "under {} the whole codelet is {} ({}): a reference has to be exact. --baseline names other flags than the build's",
                     named(flags),
                     replay.verdict.name(),
@@ -130,6 +132,7 @@ impl<'a> Probe<'a> {
             }
         }
         bail!(
+            E6410,
             "under {} {} is not to be seen in the codelet's IR for folders (variables have external names there), in any unit alone: {}",
             named(&self.accused),
             match self.keeps {
@@ -156,7 +159,10 @@ impl<'a> Probe<'a> {
             }
             Keeps::Slow(wanted) => {
                 let Some((accused, reference, state)) = self.times(whole) else {
-                    bail!("the whole codelet's time cannot be measured under both sets of flags");
+                    bail!(
+                        E6423,
+                        "the whole codelet's time cannot be measured under both sets of flags"
+                    );
                 };
                 let found = accused as f64 / reference.max(1) as f64;
                 ends.push(format!("ratio {found:.3}"));

@@ -2,7 +2,8 @@
 
 use crate::keeps::{Keeps, instructions, without_promises};
 use crate::probe::Probe;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use cere_catalogue::bail;
 use cere_replay::Options;
 use cere_toolchain::CompileError;
 use cere_toolchain::command::{Line, run};
@@ -69,6 +70,7 @@ pub fn reduce(
     probe.note_text(&whole);
     if !probe.keeps(&start, &whole) {
         bail!(
+            E6424,
             "what is to be kept was seen once and not again: it is not deterministic, or the time varies too much to reduce by it"
         );
     }

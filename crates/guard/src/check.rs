@@ -4,7 +4,8 @@ use crate::counts::{BUDGET, Counted, Growth};
 use crate::fixture::{Baseline, Fixture, Guarded, Limits};
 use crate::rule;
 use crate::units::{self, Compiled};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
+use cere_catalogue::{OrCoded, codes, ensure};
 use cere_format::build::{Language, Unit};
 use cere_format::replay::Verdict;
 use cere_measure::sides::{Judged, Race, Side};
@@ -142,6 +143,7 @@ impl<'a> Work<'a> {
             let own = &member.manifest.region_name;
             ensure!(
                 own == name,
+                E6110,
                 "{} holds a codelet of {own}: add both regions again with `cere guard add`",
                 member.file.display()
             );
@@ -155,9 +157,10 @@ impl<'a> Work<'a> {
         members: &'m [Member],
         accepted: &dyn Fn(&str) -> Option<PathBuf>,
     ) -> Result<Side<'m>> {
-        let (_, side) = self
-            .side(members, accepted, &[])?
-            .context("the baseline cannot be replayed, which is no fault of the sources")?;
+        let (_, side) = self.side(members, accepted, &[])?.or_coded(
+            codes::E6111,
+            || "the baseline cannot be replayed, which is no fault of the sources",
+        )?;
         Ok(side)
     }
 

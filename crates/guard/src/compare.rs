@@ -4,7 +4,8 @@ use crate::counts::{BUDGET, Counted};
 use crate::keep;
 use crate::party::Party;
 use crate::units;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use cere_catalogue::bail;
 use cere_format::build::Unit;
 use cere_format::package::Manifest;
 use cere_format::replay::Verdict;
@@ -112,6 +113,7 @@ pub fn pairs(
     }
     if found.is_empty() {
         bail!(
+            E6117,
             "no region of {} was captured in {}: they have no name and no function in common",
             parties[0].name,
             parties[1].name

@@ -2,7 +2,8 @@
 
 use crate::counts::Counted;
 use crate::relocate;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result};
+use cere_catalogue::{OrCoded, bail, codes, ensure};
 use cere_format::build::{BUILD_VERSION, Unit};
 use cere_format::store::Store;
 use cere_store::{names, state};
@@ -142,7 +143,7 @@ impl Fixture {
     pub fn find() -> Result<PathBuf> {
         let here = std::env::current_dir().context("the current directory is gone")?;
         let found = here.ancestors().map(|above| above.join(FOLDER));
-        found.into_iter().find(|f| f.join(CONFIG).is_file()).context(
+        found.into_iter().find(|f| f.join(CONFIG).is_file()).or_coded(codes::E6101, ||
             "there is no folder cere-guard here or above: `cere guard add REGION` makes one, --tests names another",
         )
     }
@@ -180,6 +181,7 @@ impl Fixture {
         let Versioned { version } = toml::from_str(&text).with_context(invalid)?;
         ensure!(
             version == VERSION,
+            E6103,
             "{} has version {version}, this cere reads {VERSION}: use the cere that made it, or remove the folder and add the regions again",
             path.display()
         );
@@ -195,6 +197,7 @@ impl Fixture {
         {
             ensure!(
                 (0.0..=1000.0).contains(&limit),
+                E6104,
                 "{}: a limit is {limit}: a number of per cent from 0 to 1000 is needed",
                 path.display()
             );
@@ -284,6 +287,7 @@ impl Fixture {
         all.sort_by(|a, b| a.record.name.cmp(&b.record.name));
         if all.is_empty() {
             bail!(
+                E6102,
                 "{} holds no tests: `cere guard add REGION` adds one",
                 self.folder.display()
             );
@@ -350,6 +354,7 @@ impl Guarded {
             .with_context(|| format!("{} is no test: remove it", folder.display()))?;
         ensure!(
             record.version == VERSION,
+            E6103,
             "{} has version {}, this cere reads {VERSION}: add the region again with `cere guard add`",
             path.display(),
             record.version
@@ -378,9 +383,10 @@ impl Guarded {
             let mut value: serde_json::Value = state::read_json(&path)?;
             relocate::with_root(&mut value, root);
             let unit: Unit = serde_json::from_value(value)
-                .with_context(|| format!("{} is damaged", path.display()))?;
+                .or_coded(codes::E4009, || format!("{} is damaged", path.display()))?;
             ensure!(
                 unit.version == BUILD_VERSION,
+                E6103,
                 "{} has version {}, this cere reads {BUILD_VERSION}: add the region again with `cere guard add`",
                 path.display(),
                 unit.version

@@ -3,7 +3,8 @@
 use crate::check::{Work, is_right};
 use crate::fixture::{self, Fixture, Guarded, Record};
 use crate::units;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result};
+use cere_catalogue::{OrCoded, bail, codes, ensure};
 use cere_format::build::Unit;
 use cere_format::package::PACKAGE_EXTENSION;
 use cere_format::store::Store;
@@ -72,6 +73,7 @@ impl Adding<'_> {
         let judged = side.judge()?;
         ensure!(
             is_right(judged.verdict, || Some(judged.verdict)),
+            E6109,
             "{name} is no test, as its replay is {}: {}",
             judged.verdict.name(),
             judged.reason
@@ -101,6 +103,7 @@ impl Adding<'_> {
         const MEGABYTE: f64 = 1e6;
         ensure!(
             bytes <= self.largest,
+            E6106,
             "{name} would take {:.1} MB, more than {:.1}: capture an invocation with less memory (`cere capture --invocation N`, a smaller input), name one of its codelets, or allow more by --max-size",
             bytes as f64 / MEGABYTE,
             self.largest as f64 / MEGABYTE
@@ -116,7 +119,7 @@ impl Adding<'_> {
                 match state::unit(self.store, &unit.id) {
                     Ok(record) => drop(found.insert(record.id.clone(), record)),
                     Err(error) if place == 0 => {
-                        return Err(error).with_context(|| {
+                        return Err(error).or_coded(codes::E6107, || {
                             format!(
                                 "{name} was not captured from a build of the store {}: its source cannot be compiled",
                                 self.store.root().display()
@@ -169,6 +172,7 @@ pub fn accept(fixture: &Fixture, work: &Work, test: &Guarded) -> Result<bool> {
     };
     if !is_right(judged.verdict, base) {
         bail!(
+            E6115,
             "its result is {}: {}. If the new result is the right one, capture the region again and add it again with `cere guard add`",
             judged.verdict.name(),
             judged.reason

@@ -1,6 +1,7 @@
 //! What is compared: a build, a state of the sources, flags.
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result};
+use cere_catalogue::{OrCoded, bail, codes, ensure};
 use cere_format::build::Unit;
 use cere_format::store::Store;
 use cere_measure::edits::given::Sources;
@@ -55,7 +56,7 @@ impl FromStr for Given {
             }
             _ if path.is_dir() => Self::Store(path.into()),
             _ if path.is_file() => Self::Records(path.into()),
-            _ => return Err(format!("{text}: {NEEDED}")),
+            _ => return Err(format!("{text} names nothing to compare: {NEEDED}")),
         })
     }
 }
@@ -104,6 +105,7 @@ impl Party {
             }
             Given::Store(path) => party.store = store_in(path)?,
             Given::Records(path) => bail!(
+                E6119,
                 "{} holds records of replays: they are compared with records, of a file or of a store",
                 path.display()
             ),
@@ -128,6 +130,7 @@ pub fn store_in(path: &Path) -> Result<Store> {
     let path = store.root();
     ensure!(
         store.codelets().is_dir(),
+        E6120,
         "{} is no store with codelets: `cere capture` takes some",
         path.display()
     );
@@ -173,9 +176,13 @@ fn git(directory: &Path, words: &[&str]) -> Result<String> {
         .arg(directory)
         .args(words)
         .output()
-        .context("cannot run git: install it, or name a checkout by dir:TREE")?;
+        .or_coded(
+            codes::E6121,
+            || "cannot run git: install it, or name a checkout by dir:TREE",
+        )?;
     ensure!(
         output.status.success(),
+        E6121,
         "git {} in {}: {}",
         words[0],
         directory.display(),

@@ -1,7 +1,8 @@
 //! Records of replays, of any machine: the same codelets by their checksums.
 
 use crate::compare::Compared;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use cere_catalogue::bail;
 use cere_format::replay::Verdict;
 use cere_format::store::Store;
 use cere_store::results::Database;
@@ -78,6 +79,7 @@ pub fn compare(sides: [&[Record]; 2], what: &[String]) -> Result<Vec<Compared>> 
     let mut found: Vec<Compared> = both.map(|(a, b)| compared([a, b])).collect();
     if found.is_empty() {
         bail!(
+            E6118,
             "the two have no replay in common: replay the same .codelet files with the same options on both machines (`cere replay`)"
         );
     }

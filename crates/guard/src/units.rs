@@ -1,6 +1,7 @@
 //! Sources as they are, compiled beside the build and let run on what was captured.
 
-use anyhow::{Context, Result};
+use anyhow::Result;
+use cere_catalogue::{OrCoded, codes};
 use cere_format::build::{Region, Unit};
 use cere_measure::{Member, Replays, Settings};
 use cere_replay::{EditedUnit, Options, ReplayError};
@@ -103,7 +104,7 @@ impl Directories {
             let mut missing: Vec<PathBuf> = missing.map(Path::to_owned).collect();
             missing.reverse();
             for directory in missing {
-                std::fs::create_dir(&directory).with_context(|| {
+                std::fs::create_dir(&directory).or_coded(codes::E5314, || {
                     format!(
                         "{} was compiled in {}, which is not there and cannot be made",
                         unit.source.display(),

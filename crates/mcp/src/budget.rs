@@ -1,6 +1,7 @@
 //! What is left of the time and of the tries.
 
-use anyhow::{Result, bail};
+use anyhow::Result;
+use cere_catalogue::bail;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -61,6 +62,7 @@ impl Budget {
         }
         if self.seconds() <= 0.0 {
             bail!(
+                E5306,
                 "the budget of {} s of compiles and replays is used up: start the server with a larger --budget",
                 self.limits.budget
             );
@@ -68,6 +70,7 @@ impl Budget {
         if cost == Cost::Try {
             if self.tried >= self.limits.tries {
                 bail!(
+                    E5306,
                     "all {} tries are used up: start the server with more --tries",
                     self.limits.tries
                 );

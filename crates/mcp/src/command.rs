@@ -1,6 +1,7 @@
 //! One run of the command.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use cere_catalogue::{anyhow, bail};
 use cere_format::store::Store;
 use cere_system::process::wait;
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -38,6 +39,7 @@ pub fn run(program: &Path, store: &Store, words: &[String], limit: Duration) -> 
     let (stdout, stderr) = (joined(stdout), joined(stderr));
     if status.is_none() {
         bail!(
+            E5306,
             "cere {name} took longer than {:.0} s and was ended: start the server with more --seconds, or with more --budget",
             limit.as_secs_f64()
         );
@@ -46,15 +48,26 @@ pub fn run(program: &Path, store: &Store, words: &[String], limit: Duration) -> 
     if let Ok(answer) = serde_json::from_str(&stdout) {
         return Ok(answer);
     }
-    let said = stderr.trim().trim_start_matches("cere: error: ");
-    bail!(
-        "{}",
-        if said.is_empty() {
-            "it said nothing"
-        } else {
-            said
-        }
-    )
+    Err(failure(stderr.trim()))
+}
+
+/// The error that a command wrote to stderr, with its code. Other text stays as it is.
+fn failure(said: &str) -> anyhow::Error {
+    let (code, text) = match said.strip_prefix("cere: error") {
+        Some(rest) => match rest
+            .strip_prefix('[')
+            .and_then(|rest| rest.split_once("]: "))
+        {
+            Some((code, text)) => (cere_catalogue::entry(code), text),
+            None => (None, rest.trim_start_matches(": ")),
+        },
+        None => (None, said),
+    };
+    match code {
+        _ if said.is_empty() => anyhow!("it said nothing"),
+        Some(entry) => cere_catalogue::coded(entry.code, text.to_owned()),
+        None => anyhow!("{text}"),
+    }
 }
 
 fn read(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {

@@ -1,6 +1,7 @@
 //! Flags that an agent may give: those that choose how code is made. None names a file or has the compiler load one.
 
-use anyhow::{Result, bail};
+use anyhow::Result;
+use cere_catalogue::bail;
 
 /// What flags that choose code begin with.
 const CODE: [&str; 4] = ["-O", "-f", "-m", "-ffast-math"];
@@ -34,6 +35,7 @@ pub fn check(words: &str) -> Result<()> {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_=+,.:".contains(c);
         if !code || files || own || !word.chars().all(plain) {
             bail!(
+                E5307,
                 "{word}: agents may give flags that choose how code is made (-O, -f and -m), without names of files, quotation marks, \
                  plugins, profiles and -mllvm"
             );

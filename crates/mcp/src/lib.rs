@@ -105,11 +105,15 @@ impl ServerHandler for Server {
             .map_err(|e| ErrorData::invalid_params(format!("{}: {e}", tool.name), None))?;
         let shared = self.shared.clone();
         let done = tokio::task::spawn_blocking(move || shared.answer(tool, &call)).await;
-        let answer = done.unwrap_or_else(|e| Err(anyhow::anyhow!("the call was lost: {e}")));
+        let answer =
+            done.unwrap_or_else(|e| Err(cere_catalogue::anyhow!(E9001, "the call was lost: {e}")));
         Ok(match answer {
             Ok(answer) => CallToolResult::structured(answer),
             Err(error) => {
                 let text = cere_system::console::print::error(&error);
+                // The code stands before the text, as it does on a terminal.
+                let code = cere_catalogue::of(&error).map(|code| format!("[{code}] "));
+                let text = code.unwrap_or_default() + &text;
                 CallToolResult::error(vec![ContentBlock::text(text)])
             }
         }

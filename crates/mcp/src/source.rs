@@ -1,7 +1,8 @@
 //! Sources of the build, and no other file.
 
 use crate::tools::Call;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use cere_catalogue::bail;
 use cere_format::build::Unit;
 use cere_format::store::Store;
 use cere_store::{names, state};
@@ -17,7 +18,7 @@ pub fn source(store: &Store, call: &Call) -> Result<Value> {
     let (path, line) = match (&call.file, &call.region) {
         (Some(file), _) => (of_build(&units, file)?, call.line.unwrap_or(1)),
         (None, Some(region)) => of_region(&units, region)?,
-        (None, None) => bail!("a `region` or a `file` is needed"),
+        (None, None) => bail!(E8003, "a `region` or a `file` is needed"),
     };
     let text = std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
     let text = String::from_utf8_lossy(&text);
@@ -47,8 +48,9 @@ fn of_build(units: &[Unit], file: &str) -> Result<PathBuf> {
     found.dedup();
     match &found[..] {
         [only] => Ok(only.to_path_buf()),
-        [] => bail!("{file}: no source of the build is called so"),
+        [] => bail!(E5308, "{file}: no source of the build is called so"),
         [one, other, ..] => bail!(
+            E5308,
             "{file}: both {} and {} are called so",
             one.display(),
             other.display()
@@ -64,7 +66,10 @@ fn of_region(units: &[Unit], name: &str) -> Result<(PathBuf, usize)> {
     let without = name.rsplit_once(':').map(|(region, _)| region);
     let found = select(name).or_else(|error| without.and_then(|n| select(n).ok()).ok_or(error))?;
     let [region] = &found[..] else {
-        bail!("{name}: several regions are called so: name one of them");
+        bail!(
+            E4011,
+            "{name}: several regions are called so: name one of them"
+        );
     };
     let unit = units.iter().filter(|unit| unit.id == region.key.unit);
     let unit: Vec<Unit> = unit.cloned().collect();

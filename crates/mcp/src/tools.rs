@@ -2,7 +2,8 @@
 
 use crate::budget::Cost;
 use crate::{flags, schemas};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
+use cere_catalogue::ensure;
 use cere_format::store::Store;
 use cere_store::state;
 use rmcp::model::ToolAnnotations;
@@ -198,6 +199,7 @@ impl Tool {
         if let Some(region) = &call.region {
             ensure!(
                 !Path::new(region).exists() && !region.ends_with(".codelet"),
+                E5308,
                 "{region}: a region or a codelet of the store is needed, not a file"
             );
             words.extend(["--".to_owned(), region.clone()]);
@@ -228,18 +230,19 @@ fn change(tool: &str, call: &Call, scratch: &Path) -> Result<Vec<String>> {
         anyhow::Ok(path.display().to_string())
     };
     match (tool, &call.patch, &call.file, &call.text) {
-        ("try_flags", ..) => ensure!(!words.is_empty(), "`flags` are needed"),
+        ("try_flags", ..) => ensure!(!words.is_empty(), E8003, "`flags` are needed"),
         (_, Some(patch), None, None) => {
             words.push(format!("--patch={}", written("change.patch", patch)?));
         }
         (_, None, Some(file), Some(text)) => {
             ensure!(
                 !file.contains('='),
+                E5308,
                 "{file}: no source of the build is called so"
             );
             words.push(format!("--source={file}={}", written("source", text)?));
         }
-        _ => anyhow::bail!("either `patch` is needed, or both `file` and `text`"),
+        _ => cere_catalogue::bail!(E8003, "either `patch` is needed, or both `file` and `text`"),
     }
     Ok(words)
 }

@@ -266,8 +266,9 @@ impl<'a> Edits<'a> {
             return Ok(unknown || unit.sources.iter().any(other));
         }
         let changes = Changes::of(store, unit);
-        anyhow::ensure!(
+        cere_catalogue::ensure!(
             !changes.gone.contains(&unit.source),
+            E5309,
             "{} is not there any more: put it back, or name the file with its code now by --source",
             unit.source.display()
         );

@@ -1,6 +1,7 @@
 //! One replay of one package file, for every command that replays.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use cere_catalogue::bail;
 use cere_format::package::Manifest;
 use cere_format::replay::{CONFIDENCE, Operand, Verdict, Warmup};
 use cere_format::store::Store;
@@ -160,7 +161,7 @@ impl<'a> Replays<'a> {
         let replay = replay.map_err(anyhow::Error::from).and_then(|replay| {
             cere_store::touch(&replay.executable);
             if replay.cycles.is_empty() {
-                bail!("the replay of {} measured nothing", replay.codelet);
+                bail!(E5039, "the replay of {} measured nothing", replay.codelet);
             }
             Ok(replay)
         });

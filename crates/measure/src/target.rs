@@ -63,12 +63,15 @@ impl Target {
         let own = codelets.iter().filter(|c| c.1.key == region.key);
         let own: Vec<&Codelet> = own.collect();
         if own.is_empty() {
-            return Err(missing::codelets(replays.store, &[name], |line| {
-                format!("{name} has no codelet: `{line}` takes one")
-            }));
+            return Err(missing::codelets(
+                replays.store,
+                cere_catalogue::codes::E5001,
+                &[name],
+                |line| format!("{name} has no codelet: `{line}` takes one"),
+            ));
         }
         let (_, chosen) = counting(&own, |c| c.1.represents)
-            .map_err(|why| anyhow::anyhow!("{name} cannot be tuned: {why}"))?;
+            .map_err(|why| cere_catalogue::anyhow!(E6402, "{name} cannot be tuned: {why}"))?;
         let members = chosen
             .into_iter()
             .map(|(file, _)| Member::open(replays, file));

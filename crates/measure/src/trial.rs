@@ -3,8 +3,9 @@
 use crate::decide::{Answer, Rule};
 use crate::output::{self, Order, Printed, Varying};
 use crate::{Bench, Turns};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use cere_capture::input::Input;
+use cere_catalogue::bail;
 use cere_format::store::Store;
 use cere_store::build::image::Program;
 use cere_store::build::start::{Ran, Start};
@@ -284,8 +285,8 @@ impl<'a> Trial<'a> {
     /// The words of the plain build's output that differ from run to run.
     pub fn varying(&self) -> Result<Varying> {
         output::find_varying_words(&self.plain, self.ignored, self.order()).map_err(|why| {
-            anyhow::anyhow!(
-                "the output of {} differs from run to run ({why}), so the output of another build cannot be checked: \
+            cere_catalogue::anyhow!(
+                E6511, "the output of {} differs from run to run ({why}), so the output of another build cannot be checked: \
                  exclude such lines with --ignore TEXT, or have the program print none",
                 self.command[0]
             )
@@ -295,11 +296,13 @@ impl<'a> Trial<'a> {
     fn check_status(&mut self, status: ExitStatus) -> Result<()> {
         match self.status.replace(status) {
             None if !status.success() => bail!(
+                E6517,
                 "{} {}: give it a run that succeeds",
                 self.command[0],
                 describe_status(status)
             ),
             Some(before) if before != status => bail!(
+                E6517,
                 "{} {} in one run and {} in another: it does not do the same each time",
                 self.command[0],
                 describe_status(before),
@@ -329,7 +332,7 @@ impl<'a> Trial<'a> {
         }
         let ended = supervise::run(command, &self.command[0], self.timeout)?;
         if let Some(late) = ended.late {
-            bail!("the {} build: {late}", build.name);
+            bail!(E4016, "the {} build: {late}", build.name);
         }
         if let Some(told) = ended.told {
             bail!(told);
@@ -447,6 +450,7 @@ impl Bench for Running<'_, '_> {
             self.trial.check_status(status)?;
             if let Some(why) = other {
                 bail!(
+                    E6517,
                     "the plain build of {} does not do the same each time: {why}",
                     self.trial.command[0]
                 );

@@ -1,8 +1,9 @@
 //! The energy of a run as built: of each region the invocations of its classes times the joules of the codelets that stand for them, as
 //! replays measured these (`cere replay --energy`).
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use cere_capture::whole::over_all_threads;
+use cere_catalogue::bail;
 use cere_format::profile::{Profile, RegionKey};
 use cere_format::store::Store;
 use cere_measure::matching::counting;
@@ -119,6 +120,7 @@ pub fn predict(store: &Store, settings: &Settings, events: &Events) -> Result<Pr
             format!(" ({}: {})", first.region, first.reason)
         });
         bail!(
+            E6004,
             "no region's energy is known{why}: `cere replay '*' --energy` measures what codelets take"
         );
     }

@@ -3,7 +3,8 @@
 use super::outcome::{HEADING, Outcome};
 use super::ranks::{self, OverRanks};
 use super::ratios::{Found, Reason, by_shares, ratios};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use cere_catalogue::bail;
 use cere_format::profile::{Profile, RegionKey};
 use cere_format::store::Store;
 use cere_measure::{Build, Goal, Lab, Replays, Shares, Target, Trial, decide};
@@ -133,6 +134,7 @@ pub fn read(path: &Path, events: &Events) -> Result<Sets> {
     }
     if variants.is_empty() {
         bail!(
+            E6033,
             "{} lists no flags that this processor can run: one set a line is needed",
             path.display()
         );
@@ -180,9 +182,12 @@ pub fn predict(request: &Request, sets: &Sets) -> Result<Flags> {
         }
     }
     if targets.is_empty() {
-        return Err(missing::codelets(store, &[], |line| {
-            format!("no region that matters has a codelet: `{line}` takes some")
-        }));
+        return Err(missing::codelets(
+            store,
+            cere_catalogue::codes::E6401,
+            &[],
+            |line| format!("no region that matters has a codelet: `{line}` takes some"),
+        ));
     }
     let rounds = request
         .rounds
@@ -203,7 +208,10 @@ pub fn predict(request: &Request, sets: &Sets) -> Result<Flags> {
     };
     let replayed = ratios(&lab, &targets, variants, rounds, &of_run, request.events);
     if replayed.covered < 1e-9 {
-        bail!("no region can be replayed as built: see the reasons above");
+        bail!(
+            E6404,
+            "no region can be replayed as built: see the reasons above"
+        );
     }
     let mut measured = match request.measure {
         true => Some(measure(request, &lab, &profile, variants, rounds)?),

@@ -4,7 +4,8 @@ use super::outcome::{HEADING, Outcome};
 use crate::subset::model::{self, Predicted, Refused};
 use crate::subset::validate::Errors;
 use crate::subset::{Machine, Measurement, Subset};
-use anyhow::{Result, bail, ensure};
+use anyhow::Result;
+use cere_catalogue::{bail, ensure};
 use cere_system::console::print;
 use serde::Serialize;
 
@@ -55,6 +56,7 @@ pub fn predict(
             .clusters
             .iter()
             .any(|c| needed(&c.representative) || c.checks.iter().any(needed)),
+        E6309,
         "{} is a result of another subset: it has no time of a representative of this one; measure this one there",
         measurement.label
     );
@@ -111,13 +113,20 @@ pub struct Ranked {
 /// The predictions are of different programs, or there is one only.
 pub fn rank(all: &[OnMachine]) -> Result<Vec<Ranked>> {
     let [first, rest @ ..] = all else {
-        bail!("there is nothing to rank");
+        bail!(
+            E6324,
+            "there is nothing to rank: no measurement is named; `cere measure` makes one on each machine"
+        );
     };
     if rest.is_empty() {
-        bail!("--rank compares several measurements: name more files with --machine");
+        bail!(
+            E6322,
+            "--rank compares several measurements: name more files with --machine"
+        );
     }
     if let Some(other) = rest.iter().find(|o| o.subset != first.subset) {
         bail!(
+            E6309,
             "{} and {} are results of different subsets: measure one subset on all machines",
             first.label,
             other.label

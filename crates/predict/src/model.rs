@@ -2,7 +2,8 @@
 
 use super::outcome::{Outcome, error};
 use super::ranks::{self, Changed, OverRanks, Rank};
-use anyhow::{Result, bail};
+use anyhow::Result;
+use cere_catalogue::bail;
 use cere_cluster::predict;
 use cere_format::build::RegionKind;
 use cere_format::package::Manifest;
@@ -73,6 +74,7 @@ impl<'a> Plan<'a> {
             .collect();
         if regions.is_empty() {
             bail!(
+                E6021,
                 "no parallel region ran in the profiled run: is the program built with -fopenmp, by `cere instrument`?"
             );
         }

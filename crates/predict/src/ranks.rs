@@ -1,6 +1,7 @@
 //! A run in ranks: it takes as long as the rank with the most work, which waits least, and what that rank spends in MPI, as measured.
 
-use anyhow::{Result, bail};
+use anyhow::Result;
+use cere_catalogue::bail;
 use cere_format::profile::{Profile, RankProfile, RankRegion, RegionKey};
 use cere_system::console::print;
 use serde::Serialize;
@@ -178,6 +179,7 @@ pub fn check(profile: &Profile, run: &Profile) -> Result<()> {
     let lost: Vec<&str> = lost.map(|rank| &*rank.rank).collect();
     if !lost.is_empty() {
         bail!(
+            E6028,
             "a run left no profile of rank {}, which the profile has: did it fail there, or did the launcher start fewer ranks?",
             lost.join(", ")
         );

@@ -3,6 +3,7 @@
 use super::bound::{self, InUse};
 use crate::state;
 use anyhow::{Context, Result};
+use cere_catalogue::{OrCoded, codes};
 use cere_format::package::{MEMBER_MANIFEST, Manifest};
 use cere_format::store::Store;
 use cere_package::io::{unpack_package, unpacked_manifest};
@@ -42,10 +43,10 @@ impl Cache {
                 return Ok(Self::at(directory, None, events));
             }
         }
-        let temporary = tempfile::Builder::new()
-            .prefix("cere")
-            .tempdir()
-            .context("there is no writable directory to unpack the codelet in: set TMPDIR")?;
+        let temporary = tempfile::Builder::new().prefix("cere").tempdir().or_coded(
+            codes::E4021,
+            || "there is no writable directory to unpack the codelet in: set TMPDIR",
+        )?;
         events.note(format!(
             "neither the store nor the user's cache directory is writable: using {} for this replay alone",
             temporary.path().display()

@@ -1,6 +1,7 @@
 //! Finds the parts that the command works with: the plugin, the preload library, the replay runtime.
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
+use cere_catalogue::anyhow;
 use std::path::{Path, PathBuf};
 
 /// Environment variable that names a directory with the parts.
@@ -50,6 +51,7 @@ fn find_in(directories: &[PathBuf], name: &str) -> Result<PathBuf> {
         .map(|d| d.display().to_string())
         .collect();
     Err(anyhow!(
+        E4012,
         "{name} is missing (looked in {}): build or install all of CERE, or set {ENV_HOME} to the directory that holds it",
         searched.join(", ")
     ))

@@ -3,7 +3,8 @@
 use crate::codelets::files;
 use crate::notes::{Notes, some};
 use crate::{commands, missing, state};
-use anyhow::{Context, Result};
+use anyhow::Result;
+use cere_catalogue::{OrCoded, codes};
 use cere_format::FormatError;
 use cere_format::package::Manifest;
 use cere_format::profile::{Profile, RegionProfile};
@@ -69,7 +70,7 @@ pub fn choose(store: &Store, profile: &Profile) -> Result<Chosen> {
 pub fn codelets(store: &Store, profile: &Profile) -> Result<Chosen> {
     let mut chosen = choose(store, profile)?;
     if let Some((file, error)) = chosen.damaged.pop() {
-        return Err(error).with_context(|| {
+        return Err(error).or_coded(codes::E6013, || {
             format!(
                 "the codelet {} is damaged: remove it, and capture it again",
                 file.display()
@@ -77,7 +78,7 @@ pub fn codelets(store: &Store, profile: &Profile) -> Result<Chosen> {
         });
     }
     if chosen.codelets.is_empty() {
-        return Err(missing::codelets(store, &[], |line| {
+        return Err(missing::codelets(store, codes::E6003, &[], |line| {
             let apart: String = chosen.notes.iter().map(|n| format!("; {n}")).collect();
             format!(
                 "the store {} has no codelets of the current build and of `{}`: `{line}` takes some{apart}",
@@ -98,7 +99,7 @@ pub fn profile(store: &Store) -> Result<Profile> {
         .collect();
     let older = |r: &&RegionProfile| !built.contains(&(r.key.unit.clone(), r.key.index));
     if let Some(region) = profile.regions.iter().find(older) {
-        return Err(missing::profile(store, |line| {
+        return Err(missing::profile(store, codes::E6002, |line| {
             format!(
                 "the profile in {} is of another build than the last one ({} is not in it): run `{line}` again",
                 store.root().display(),

@@ -3,7 +3,8 @@
 use crate::built::Current;
 use crate::names::{glob, is_glob, named, pick, select};
 use crate::{codelets, missing, state};
-use anyhow::{Result, anyhow, bail};
+use anyhow::Result;
+use cere_catalogue::{anyhow, bail};
 use cere_format::package::PACKAGE_EXTENSION;
 use cere_format::store::Store;
 use cere_package::io::read_manifest;
@@ -31,23 +32,36 @@ pub fn packages(store: &Store, what: &str, events: &Events) -> Result<Vec<PathBu
     }
     if path.is_dir() {
         bail!(
+            E4019,
             "{what} is a directory, not a codelet: name a .{PACKAGE_EXTENSION} file, a codelet or a region"
         );
     }
     if path.extension().is_some_and(|e| e == PACKAGE_EXTENSION) {
-        bail!("there is no codelet file {what}");
+        bail!(E4019, "there is no codelet file {what}");
     }
     let mut known = codelets::names(store)?;
     if known.is_empty() {
+        if !store.root().is_dir() {
+            bail!(
+                E4002,
+                "there is no store {}, so no codelet {what}: name the store with --store, or the file of the codelet",
+                store.root().display()
+            );
+        }
         if let Some(error) = without_codelet(store, what) {
             return Err(error);
         }
-        return Err(missing::codelets(store, &[], |line| {
-            format!(
-                "{what}: the store {} has no codelets: `{line}` takes some, and --store names another store",
-                store.root().display()
-            )
-        }));
+        return Err(missing::codelets(
+            store,
+            cere_catalogue::codes::E6003,
+            &[],
+            |line| {
+                format!(
+                    "{what}: the store {} has no codelets: `{line}` takes some, and --store names another store",
+                    store.root().display()
+                )
+            },
+        ));
     }
     if let Some((_, file)) = known.iter().find(|(name, _)| name == what) {
         return Ok(vec![file.clone()]);
@@ -110,6 +124,7 @@ fn without_codelet(store: &Store, what: &str) -> Option<anyhow::Error> {
         let reason = only.region.reason.as_deref().unwrap_or("unknown");
         let noun = only.region.kind.noun();
         return Some(anyhow!(
+            E5002,
             "the {noun} {first} is no region, so that there can be no codelet of it: {reason}"
         ));
     }
@@ -117,9 +132,12 @@ fn without_codelet(store: &Store, what: &str) -> Option<anyhow::Error> {
         1 => String::new(),
         count => format!(" (and {} more regions that {what} names)", count - 1),
     };
-    Some(missing::codelets(store, &[what], |line| {
-        format!("the region {first}{more} has no codelet: `{line}` takes one")
-    }))
+    Some(missing::codelets(
+        store,
+        cere_catalogue::codes::E5001,
+        &[what],
+        |line| format!("the region {first}{more} has no codelet: `{line}` takes one"),
+    ))
 }
 
 /// Where `what` matches codelets of the current build and older ones, removes the older ones from `known`, with a note.

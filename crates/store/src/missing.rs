@@ -2,6 +2,7 @@
 //! the command line can offer to run.
 
 use crate::state;
+use cere_catalogue::Code;
 use cere_format::profile::Stdin;
 use cere_format::store::Store;
 use std::path::PathBuf;
@@ -71,37 +72,49 @@ fn quoted(word: &str) -> String {
     shell_words::quote(word).into_owned()
 }
 
-/// The error that codelets of `patterns` (none: of all regions that matter) are missing. `message` gets the command to
-/// type.
+/// The error of the kind `code` that codelets of `patterns` (none: of all regions that matter) are missing. `message` gets
+/// the command to type.
 pub fn codelets(
     store: &Store,
+    code: Code,
     patterns: &[&str],
     message: impl FnOnce(&str) -> String,
 ) -> anyhow::Error {
     let all: String = patterns.iter().map(|p| format!("'{p}' ")).collect();
     let usual = format!("cere capture {all}-- PROGRAM ARGUMENTS");
-    missing(Maker::of(store, "capture", patterns), &usual, message)
+    missing(code, Maker::of(store, "capture", patterns), &usual, message)
 }
 
 /// The error that the store's profile cannot be used; likewise.
-pub fn profile(store: &Store, message: impl FnOnce(&str) -> String) -> anyhow::Error {
+pub fn profile(store: &Store, code: Code, message: impl FnOnce(&str) -> String) -> anyhow::Error {
     let usual = "cere profile -- PROGRAM ARGUMENTS";
-    missing(Maker::of(store, "profile", &[]), usual, message)
+    missing(code, Maker::of(store, "profile", &[]), usual, message)
+}
+
+/// What would mend `error`, or an error above which it stands.
+pub fn maker(error: &anyhow::Error) -> Option<&Maker> {
+    let found = error
+        .chain()
+        .find_map(|cause| cause.downcast_ref::<Missing>());
+    found?.maker.as_ref()
 }
 
 fn missing(
+    code: Code,
     maker: Option<Maker>,
     usual: &str,
     message: impl FnOnce(&str) -> String,
 ) -> anyhow::Error {
     let line = maker.as_ref().map_or_else(|| usual.to_owned(), Maker::line);
     let message = message(&line);
-    Missing { message, maker }.into()
+    let above = message.clone();
+    cere_catalogue::caused(code, above, Missing { message, maker })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cere_catalogue::codes;
 
     #[test]
     fn commands_to_type() {
@@ -127,12 +140,14 @@ mod tests {
     fn without_a_profile_the_program_is_not_known() {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::new(directory.path());
-        let error = codelets(&store, &["f@*"], |line| format!("none: `{line}`"));
+        let error = codelets(&store, codes::E5001, &["f@*"], |line| {
+            format!("none: `{line}`")
+        });
         assert_eq!(
             error.to_string(),
             "none: `cere capture 'f@*' -- PROGRAM ARGUMENTS`"
         );
-        let found = error.downcast_ref::<Missing>().unwrap();
-        assert_eq!(found.maker, None);
+        assert_eq!(cere_catalogue::of(&error), Some(codes::E5001));
+        assert_eq!(maker(&error), None);
     }
 }

@@ -1,7 +1,8 @@
 //! The names by which people know regions, and how they pick them.
 
 use crate::state;
-use anyhow::{Result, bail};
+use anyhow::Result;
+use cere_catalogue::bail;
 use cere_format::build::{Region, Unit};
 use cere_format::profile::RegionKey;
 use cere_format::store::Store;
@@ -150,12 +151,14 @@ pub fn pick(names: &[&str], pattern: &str) -> Result<Vec<usize>> {
             format!(" (near: {})", near.join(", "))
         };
         bail!(
+            E4010,
             "nothing is called {pattern}{hint}: `cere regions` and `cere codelets` list the names"
         );
     }
     if !by_glob && found.len() > 1 {
         let list: Vec<&str> = found.iter().take(8).map(|i| names[*i]).collect();
         bail!(
+            E4011,
             "{pattern} begins {} names ({}): give more of it, or a glob such as '{pattern}*'",
             found.len(),
             list.join(", ")

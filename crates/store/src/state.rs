@@ -1,6 +1,7 @@
 //! Reading and writing the store: units, lock, JSON files written to a temporary name and renamed.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use cere_catalogue::{OrCoded, bail, codes};
 use cere_format::build::{
     BUILD_VERSION, ChosenFunctions, ShortLoop, ShortLoops, SplitLoop, SplitLoops, Unit,
 };
@@ -52,7 +53,7 @@ pub fn hash_file(file: &Path) -> Result<String> {
 
 /// Creates a directory of the store.
 pub fn make_directory(path: &Path) -> Result<()> {
-    fs::create_dir_all(path).with_context(|| {
+    fs::create_dir_all(path).or_coded(codes::E4005, || {
         format!(
             "cannot create {}: give a writable place with --store",
             path.display()
@@ -118,7 +119,8 @@ pub fn read_record(path: &Path) -> std::io::Result<Vec<u8>> {
 pub fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T> {
     let bytes =
         read_bounded(path, RECORD).with_context(|| format!("cannot read {}", path.display()))?;
-    serde_json::from_slice(&bytes).with_context(|| format!("{} is damaged", path.display()))
+    serde_json::from_slice(&bytes)
+        .or_coded(codes::E4009, || format!("{} is damaged", path.display()))
 }
 
 /// Bytes free for this user on the file system of `path`, if that is known.
@@ -144,7 +146,7 @@ pub(crate) fn open_lock(path: &Path) -> std::io::Result<File> {
 pub fn lock(store: &Store) -> Result<Lock> {
     make_directory(store.root())?;
     let path = store.lock();
-    let mut file = open_lock(&path).with_context(|| {
+    let mut file = open_lock(&path).or_coded(codes::E4005, || {
         format!(
             "cannot open the lock {}: give a writable place with --store",
             path.display()
@@ -159,6 +161,7 @@ pub fn lock(store: &Store) -> Result<Lock> {
             number => format!("process {number}"),
         };
         bail!(
+            E4004,
             "the store {} is in use by {holder}: wait for it, or use another --store",
             store.root().display()
         );
@@ -198,6 +201,7 @@ pub fn profile(store: &Store) -> Result<Profile> {
     let path = store.profile();
     if !path.exists() {
         bail!(
+            E6001,
             "there is no profile in {}: run `cere profile -- ./app input` first, or name the store with --store",
             store.root().display()
         );
@@ -210,8 +214,9 @@ pub fn profile(store: &Store) -> Result<Profile> {
 
 /// An error unless the file has the version that this cere reads, the second one. `remedy`: what to do.
 fn check_version(path: &Path, [found, read]: [u32; 2], remedy: &str) -> Result<()> {
-    anyhow::ensure!(
+    cere_catalogue::ensure!(
         found == read,
+        E4008,
         "{} has version {found}, this cere reads {read}: {remedy}",
         path.display()
     );
@@ -275,6 +280,7 @@ pub fn unit(store: &Store, id: &str) -> Result<Unit> {
     let unit: Unit = read_json(&path)?;
     if unit.version != BUILD_VERSION {
         bail!(
+            E4008,
             "{} has version {}, this cere reads {BUILD_VERSION}: run `cere instrument` on a clean build",
             path.display(),
             unit.version
@@ -311,6 +317,7 @@ pub fn profiled_program(profile: &Profile) -> Option<PathBuf> {
 pub fn current_units(store: &Store) -> Result<Vec<Unit>> {
     let Ok(entries) = fs::read_dir(store.current()) else {
         bail!(
+            E4003,
             "no build is recorded in {}: run `cere instrument -- <build command>` first, or name its store with --store",
             store.root().display()
         );

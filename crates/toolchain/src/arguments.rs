@@ -2,7 +2,8 @@
 
 use super::codegen;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
+use cere_catalogue::{OrCoded, codes};
 use cere_format::build::Language;
 use cere_format::language::Front;
 use std::path::{Path, PathBuf};
@@ -166,9 +167,14 @@ pub fn expand(arguments: Vec<String>, depth: u32) -> Result<Vec<String>> {
     for argument in arguments {
         match argument.strip_prefix('@') {
             Some(file) if Path::new(file).is_file() => {
-                anyhow::ensure!(depth < 16, "response files nest too deep at @{file}");
-                let text = std::fs::read_to_string(file)
-                    .with_context(|| format!("cannot read the response file {file}"))?;
+                cere_catalogue::ensure!(
+                    depth < 16,
+                    E1018,
+                    "response files nest too deep at @{file}"
+                );
+                let text = std::fs::read_to_string(file).or_coded(codes::E1018, || {
+                    format!("cannot read the response file {file}")
+                })?;
                 all.extend(expand(shell_words::split(&text)?, depth + 1)?);
             }
             _ => all.push(argument),

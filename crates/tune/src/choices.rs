@@ -1,6 +1,7 @@
 //! The flags file: which flags each region gets. It is kept with the program's source and used by later builds.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use cere_catalogue::{OrCoded, bail, codes};
 use cere_store::names::{Named, pick};
 use cere_store::state;
 use cere_system::events::Events;
@@ -65,10 +66,12 @@ impl Choices {
     pub fn read(path: &Path) -> Result<Self> {
         let text = state::read_text(path)
             .with_context(|| format!("cannot read the flags file {}", path.display()))?;
-        let choices: Self = toml::from_str(&text)
-            .with_context(|| format!("the flags file {} has an error", path.display()))?;
+        let choices: Self = toml::from_str(&text).or_coded(codes::E6510, || {
+            format!("the flags file {} has an error", path.display())
+        })?;
         if choices.version != VERSION {
             bail!(
+                E6510,
                 "the flags file {} has version {}, this cere reads {VERSION}",
                 path.display(),
                 choices.version
@@ -105,7 +108,7 @@ impl Choices {
                 }
             };
             if found.iter().any(|(n, _)| n.key == known[place].key) {
-                bail!("the flags file has flags for {} twice", names[place]);
+                bail!(E6510, "the flags file has flags for {} twice", names[place]);
             }
             found.push((&known[place], chosen));
         }
@@ -123,10 +126,13 @@ fn find_moved(names: &[&str], name: &str) -> Result<usize> {
         [] => pick(names, name)
             .and_then(|found| match found[..] {
                 [only] => Ok(only),
-                _ => bail!("{name} names several regions"),
+                _ => bail!(E6510, "{name} names several regions: give the file and the line as well, as `cere regions` shows them"),
             })
-            .with_context(|| format!("the flags file has flags for {name}")),
+            .or_coded(codes::E6510, || {
+                format!("the flags file has flags for {name}")
+            }),
         _ => bail!(
+            E6510,
             "the flags file has flags for {name}, which this build does not have; {} regions are of that function: \
              name one of them there, or tune again",
             places.len()

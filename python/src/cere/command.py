@@ -11,12 +11,14 @@ import sys
 class Error(Exception):
     """The command gave no result. The text is what it said.
 
-    `status` is its exit status, `arguments` its command line.
+    `code` is the code of the message, such as `CERE-2003`, or None: `cere explain CODE` explains it. `status` is the
+    command's exit status, `arguments` its command line.
     """
 
-    def __init__(self, message, status=None, arguments=()):
+    def __init__(self, message, status=None, arguments=(), code=None):
         """Keep what the command said, and how it ended."""
         super().__init__(message)
+        self.code = code
         self.status = status
         self.arguments = list(arguments)
 
@@ -50,7 +52,8 @@ def run(command, *what, cere=None, program=None, **options):
     # The command writes its result whole, or nothing; of one codelet that cannot be replayed the error as well.
     result = json.loads(out) if out.strip() else None
     if result is None or (isinstance(result, dict) and isinstance(result.get("error"), str)):
-        raise Error(_message(said) or f"{line[0]} ended with status {status} and said nothing", status, line)
+        message, code = _message(said)
+        raise Error(message or f"{line[0]} ended with status {status} and said nothing", status, line, code)
     sys.stderr.write(said)
     return result
 
@@ -86,6 +89,6 @@ def _output(line):
 
 
 def _message(said):
-    """Return what the command said in its error, or all that it said."""
-    error = re.search(r"^(?:cere: )?error: ", said, re.MULTILINE)
-    return said[error.end() if error else 0 :].strip()
+    """Return what the command said in its error, or all that it said, and the code of the message."""
+    error = re.search(r"^(?:cere: )?error(?:\[(CERE-\d+)\])?: ", said, re.MULTILINE)
+    return said[error.end() if error else 0 :].strip(), error and error[1]

@@ -297,7 +297,9 @@ impl<M: Memory> Engine<M> {
             let copy = unsafe { self.pages.pool.copy(at) };
             let touch = Touch {
                 address: at,
-                copy: copy.ok_or("more memory than the disk has room for copies of")?,
+                copy: copy.ok_or(
+                    "more memory than the disk of the store has free: a capture copies each page that the region touches",
+                )?,
                 kind: kind | if dead { DEAD } else { 0 },
                 exit: 0,
             };

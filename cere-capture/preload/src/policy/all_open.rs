@@ -24,7 +24,7 @@ use std::sync::atomic::Ordering;
 /// Attempts to close memory while other threads change what is mapped.
 const ATTEMPTS: u32 = 10;
 const CLOSED_IN_VAIN: &str = "memory cannot be closed";
-const NO_ROOM: &str = "it writes more memory than the disk has room for copies of";
+const NO_ROOM: &str = "it writes more memory than the disk of the store has free: a capture copies each page that the region writes";
 
 /// Why the hook opens memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,8 @@
 //! `--store` and `--json`, which every subcommand has.
 
 use super::utf8;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use cere_catalogue::bail;
 use cere_format::store::Store;
 use std::path::{Path, PathBuf};
 
@@ -45,6 +46,7 @@ pub fn existing_store(path: &Path) -> Result<Store> {
     let store = store(path)?;
     if !store.root().is_dir() {
         bail!(
+            E4002,
             "there is no store {}: run `cere instrument -- <build command>` first, or name one with --store",
             store.root().display()
         );

@@ -1,6 +1,7 @@
 //! `--geometry`: which caches are simulated.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use cere_catalogue::bail;
 use cere_memory::Geometry;
 use std::path::Path;
 
@@ -19,6 +20,7 @@ pub fn geometry(which: &str) -> Result<Option<Geometry>> {
         name if Geometry::names().contains(&name) => Geometry::named(name),
         path if Path::new(path).exists() => Geometry::read(Path::new(path)),
         other => bail!(
+            E6201,
             "--geometry {other}: it is neither here, none, one of {}, nor a file",
             Geometry::names().join(", ")
         ),

@@ -18,7 +18,8 @@ pub use replaying::{Counting, Flags, Replaying, pipeline};
 pub use team::Placement;
 pub use timing::{Timing, energy_rounds, sandbox};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use cere_catalogue::bail;
 use cere_system::console::print::{Verbosity, set_verbosity, verbosity};
 use std::path::{Path, PathBuf};
 
@@ -39,7 +40,11 @@ impl Before {
         let given = [("store", self.store.is_some()), ("json", self.json)];
         for (name, _) in given.into_iter().filter(|(_, given)| *given) {
             if !subcommand.get_arguments().any(|own| own.get_id() == name) {
-                bail!("`cere {}` has no option --{name}", subcommand.get_name());
+                bail!(
+                    E4001,
+                    "`cere {}` has no option --{name}",
+                    subcommand.get_name()
+                );
             }
         }
         Ok(())
@@ -86,7 +91,7 @@ pub fn messages() -> Option<&'static str> {
 /// Fails if there can be no file at `path`, before work is done for it.
 pub fn writable(path: &Path) -> Result<()> {
     if path.is_dir() {
-        bail!("{} is a directory: name a file", path.display());
+        bail!(E6524, "{} is a directory: name a file", path.display());
     }
     let parent = path.parent().filter(|p| !p.as_os_str().is_empty());
     let parent = parent.unwrap_or(Path::new("."));

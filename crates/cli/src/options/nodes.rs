@@ -1,6 +1,7 @@
 //! Where work is done: `--on` and what goes with it.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use cere_catalogue::bail;
 use cere_nodes::{Place, Worker};
 use std::path::PathBuf;
 
@@ -49,16 +50,21 @@ impl Nodes {
                 options.extra = extra;
             }
             _ if slurm => {
-                bail!("--partition, --account, --time-limit and --at-once go with --on slurm")
+                bail!(
+                    E8001,
+                    "--partition, --account, --time-limit and --at-once go with --on slurm"
+                )
             }
             Place::Ssh(options) => {
                 options.options = extra;
                 options.program.clone_from(&self.remote_cere);
             }
-            _ if self.remote_cere.is_some() => bail!("--remote-cere goes with --on ssh:HOST"),
+            _ if self.remote_cere.is_some() => {
+                bail!(E8001, "--remote-cere goes with --on ssh:HOST")
+            }
             Place::Hq(options) => options.extra = extra,
             Place::Local if !extra.is_empty() => {
-                bail!("--node-option goes with --on ssh:HOST, slurm or hq")
+                bail!(E8001, "--node-option goes with --on ssh:HOST, slurm or hq")
             }
             Place::Local => {}
         }

@@ -1,8 +1,9 @@
 //! `--rank` and `--process-key`: which process of a parallel program is meant.
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use cere_capture::capture::Ranks;
 use cere_capture::profile::Which;
+use cere_catalogue::bail;
 use cere_format::rank;
 use cere_store::build::image::Program;
 
@@ -24,6 +25,7 @@ impl RankOptions {
             Ranks::Slowest => Ok(Which::Main),
             Ranks::These(ranks) if ranks.len() == 1 => Ok(Which::Rank(ranks[0].clone())),
             _ => bail!(
+                E8002,
                 "a profile shows all ranks, and has the invocations of one: name one rank, or leave out --rank for the slowest"
             ),
         }

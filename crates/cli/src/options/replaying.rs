@@ -3,7 +3,8 @@
 use super::common::Common;
 use super::team::TeamOptions;
 use super::timing::Timing;
-use anyhow::{Result, ensure};
+use anyhow::Result;
+use cere_catalogue::ensure;
 use cere_measure::Settings;
 use cere_toolchain::flags::{Unreadable, split};
 use std::str::FromStr;
@@ -80,6 +81,7 @@ pub fn pipeline(text: &str) -> Result<String> {
     let text = text.trim();
     ensure!(
         !text.is_empty(),
+        E8003,
         "an opt pipeline is needed, e.g. 'default<O3>'"
     );
     Ok(text.to_owned())

@@ -1,6 +1,7 @@
 //! How the teams of OpenMP regions are made: their size and where their threads run.
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result};
+use cere_catalogue::{OrCoded, bail, codes, ensure};
 use cere_replay::Team;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -69,6 +70,7 @@ fn check_present(wanted: impl IntoIterator<Item = u32>, present: &BTreeSet<u32>)
         .collect();
     ensure!(
         missing.is_empty(),
+        E5026,
         "processor {} is not there for this process: it may run on {}",
         ranges(&missing),
         ranges(present)
@@ -83,11 +85,16 @@ fn list(text: &str) -> Result<Vec<u32>> {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let number = |text: &str| {
             let text = text.trim();
-            text.parse::<u32>()
-                .with_context(|| format!("`{text}` is no number of a processor"))
+            text.parse::<u32>().or_coded(codes::E8002, || {
+                format!("`{text}` is no number of a processor")
+            })
         };
         let (first, last) = (number(first)?, number(last)?);
-        ensure!(first <= last && last < 1 << 16, "`{part}` is no range");
+        ensure!(
+            first <= last && last < 1 << 16,
+            E8002,
+            "`{part}` is no range"
+        );
         found.extend(first..=last);
     }
     Ok(found)
@@ -104,7 +111,12 @@ fn explicit(text: &str) -> Result<Vec<u32>> {
             .with_context(bad)?;
         let count = words.next().map_or(Ok(1), str::parse).with_context(bad)?;
         let stride = words.next().map_or(Ok(1), str::parse).with_context(bad)?;
-        ensure!(words.next().is_none() && count < 1 << 16, bad());
+        ensure!(
+            words.next().is_none() && count < 1 << 16,
+            E8002,
+            "{}",
+            bad()
+        );
         Ok((first, count, stride))
     };
     let mut found = Vec::new();
@@ -145,6 +157,7 @@ fn places(text: &str, present: &BTreeSet<u32>) -> Result<()> {
     }
     ensure!(
         text.contains('{'),
+        E8004,
         "`{text}` is none of {} and no list of places, as {{0,1}},{{2,3}}",
         NAMED.join(", ")
     );
@@ -161,6 +174,7 @@ fn schedule(text: &str) -> Result<()> {
     let known = ["static", "dynamic", "guided", "auto"].contains(&kind.trim());
     ensure!(
         known && chunk,
+        E8004,
         "`{text}` is no schedule: static, dynamic, guided or auto, and a chunk size behind a comma"
     );
     Ok(())
@@ -179,7 +193,8 @@ impl Placement {
                 tell("KMP_AFFINITY", &format!("granularity=fine,{how}"));
             }
             Some(text) => {
-                let numbers = list(text).context("--affinity is compact, scatter or a list")?;
+                let numbers = list(text)
+                    .or_coded(codes::E8004, || "--affinity is compact, scatter or a list")?;
                 check_present(numbers.iter().copied(), &present).context("--affinity")?;
                 let words: Vec<String> = numbers.iter().map(u32::to_string).collect();
                 let proclist = words.join(",");
@@ -196,7 +211,7 @@ impl Placement {
         if let Some(text) = &self.bind {
             let known = ["true", "false", "master", "primary", "close", "spread"];
             if !text.split(',').all(|word| known.contains(&word.trim())) {
-                bail!("--bind: `{text}` is none of {}", known.join(", "));
+                bail!(E8004, "--bind: `{text}` is none of {}", known.join(", "));
             }
             tell("OMP_PROC_BIND", text);
         }
@@ -207,6 +222,7 @@ impl Placement {
         if let Some(file) = &self.runtime {
             ensure!(
                 file.is_file(),
+                E8005,
                 "--runtime: there is no file {}",
                 file.display()
             );

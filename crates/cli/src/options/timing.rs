@@ -1,7 +1,8 @@
 //! How replays are warmed up and repeated, for every command that replays.
 
 use super::numbers::seconds;
-use anyhow::{Result, bail};
+use anyhow::Result;
+use cere_catalogue::bail;
 use cere_format::replay::{CacheLevel, Repetitions, Warmup};
 use cere_measure::Settings;
 use cere_replay::Team;
@@ -126,7 +127,7 @@ impl Timing {
         Ok(match (self.warmup, self.warm_to) {
             (Some(State::Cold), Some(Level::L2)) => Some(Warmup::Partial(CacheLevel::L2)),
             (Some(State::Cold), Some(Level::Llc)) => Some(Warmup::Partial(CacheLevel::Llc)),
-            (_, Some(_)) => bail!("--warm-to goes with --warmup cold"),
+            (_, Some(_)) => bail!(E5025, "--warm-to goes with --warmup cold"),
             (Some(State::Cold), None) => Some(Warmup::Cold),
             (Some(State::WorkingSet), None) => Some(Warmup::WorkingSet),
             (Some(State::PageTrace), None) => Some(Warmup::PageTrace),

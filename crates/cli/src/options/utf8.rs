@@ -1,7 +1,8 @@
 //! Names that are not UTF-8. Commands, directories and files are kept as text (JSON), so such names are refused before
 //! anything runs.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use cere_catalogue::bail;
 use std::ffi::OsStr;
 use std::path::Path;
 
@@ -10,6 +11,7 @@ pub fn check() -> Result<()> {
     for argument in std::env::args_os() {
         if !whole(&argument) {
             bail!(
+                E4014,
                 "the argument {argument:?} is not UTF-8, and what CERE keeps is text: give the file another name, or a link with another \
                  name (`ln -s`)"
             );
@@ -27,6 +29,7 @@ pub fn check() -> Result<()> {
 pub fn directory(what: &str, path: &Path) -> Result<()> {
     if !whole(path.as_os_str()) {
         bail!(
+            E4014,
             "the directory that {what} is called {path:?}, which is not UTF-8, and what CERE keeps is text: give it another name"
         );
     }

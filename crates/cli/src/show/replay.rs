@@ -228,7 +228,8 @@ pub fn operands(codelet: &str, known: &[Known]) -> String {
 
 /// A codelet that could not be replayed, for scripts.
 pub fn failure(codelet: &str, flags: &str, error: &anyhow::Error) -> serde_json::Value {
+    let code = cere_catalogue::of(error).map(|code| code.to_string());
     let error = print::error(error);
     serde_json::json!({"codelet": codelet, "flags": flags, "verdict": Verdict::Unchecked, "reason": error,
-        "error": error, "seconds": null, "in_vivo_seconds": null})
+        "error": error, "code": code, "seconds": null, "in_vivo_seconds": null})
 }

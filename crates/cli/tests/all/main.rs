@@ -7,6 +7,7 @@ mod captured_code;
 mod check;
 mod clean;
 mod code;
+mod codes;
 #[path = "../common/mod.rs"]
 mod common;
 mod compare;

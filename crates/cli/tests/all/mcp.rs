@@ -208,7 +208,7 @@ fn the_budget_is_kept() {
     assert_eq!(agent.answer("try_flags", flags())["left"]["tries"], 0);
     has(
         &agent.refused("try_flags", flags()),
-        "all 1 tries are used up",
+        "[CERE-5306] all 1 tries are used up",
     );
     agent.answer("regions", json!({}));
     agent.end();
@@ -272,6 +272,12 @@ fn files_stay_closed() {
             "source",
             json!({ "file": "/etc/passwd" }),
             "no source of the build",
+        ),
+        // The code of the command that the tool runs.
+        (
+            "counts",
+            json!({ "region": "agian*" }),
+            "[CERE-4010] nothing is called agian*",
         ),
         ("counts", json!({ "region": "/etc/passwd" }), "not a file"),
         ("counts", json!({ "region": "--help" }), "--help"),

@@ -212,3 +212,21 @@ fn files_beside_objects() {
     }
     assert!(!at.join("prog-main.o").exists());
 }
+
+/// Make splits the value of CC at spaces.
+#[test]
+fn a_directory_with_a_space() {
+    let makefile = "prog: main.c other.c\n\t$(CC) -O2 main.c other.c -o prog\n";
+    let files = [
+        ("a b/Makefile", makefile),
+        ("a b/main.c", MAIN),
+        ("a b/other.c", OTHER),
+    ];
+    let directory = directory_with(&files);
+    let report = json(&directory.path().join("a b"), "instrument --json -- make");
+    assert_eq!(
+        (&report["compiled"], &report["linked"]),
+        (&2.into(), &1.into()),
+        "{report}"
+    );
+}

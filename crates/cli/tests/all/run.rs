@@ -250,9 +250,10 @@ fn a_file_alone_and_a_damaged_one() {
     // A failure is an entry like any other; the others are replayed all the same.
     let one = "replay --json .cere/codelets/half.codelet";
     let output = run(at, one);
-    assert!(!output.status.success() && text(&output.stderr).contains("cere: error: "));
+    assert!(!output.status.success() && text(&output.stderr).contains("cere: error"));
     let failed = parsed(&output);
     assert_eq!(failed["codelet"], "half");
+    assert_eq!(failed["code"], "CERE-4022");
     assert_eq!(failed["verdict"], "unchecked");
     assert!(failed["error"].is_string() && failed["flags"] == "");
     let output = run(at, "replay --json --reps 1 *");

@@ -94,7 +94,8 @@ pub fn refused(directory: &Path, arguments: impl Arguments, part: &str) {
     let message = text(&output.stderr);
     assert!(!output.status.success(), "cere {arguments:?} succeeded");
     assert!(!message.contains("panicked"), "{message}");
-    assert_eq!(message.matches("error:").count(), 1, "{message}");
+    let errors = message.matches("error:").count() + message.matches("error[CERE-").count();
+    assert_eq!(errors, 1, "{message}");
     has(&message, part);
 }
 

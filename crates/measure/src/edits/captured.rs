@@ -4,7 +4,8 @@ use super::contents::State;
 use super::given::Sources;
 use super::{Edits, Tried, Variant};
 use crate::{Effort, Member, Replays, Target};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use cere_catalogue::bail;
 use cere_format::build::Unit;
 use cere_format::profile::{Profile, RegionKey};
 use cere_store::{codelets, find, state};
@@ -47,6 +48,7 @@ impl Captured {
                 .collect();
             if known.is_empty() {
                 bail!(
+                    E6107,
                     "{} was not captured from a build of the store {}: edits of its source cannot be compiled",
                     codelets::display_name(&file),
                     store.root().display()

@@ -1,7 +1,8 @@
 //! Edits as people give them: files, patches, trees.
 
 use super::Variant;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use cere_catalogue::{OrCoded, bail, codes};
 use cere_format::build::Unit;
 use cere_store::build::wrapper::edited::Edit;
 use std::collections::BTreeSet;
@@ -47,12 +48,14 @@ impl Sources {
         match &found[..] {
             [only] => Ok((*only).clone()),
             [] => bail!(
+                E5308,
                 "{}: no source of the chosen codelets is called {}: they are made of {}",
                 given.display(),
                 path.display(),
                 self.listed()
             ),
             [first, second, ..] => bail!(
+                E5308,
                 "{}: both {} and {} are called {}: say which, as ORIGINAL={}",
                 given.display(),
                 first.display(),
@@ -85,7 +88,11 @@ impl Sources {
         };
         let new = std::path::absolute(new)?;
         if !new.is_file() {
-            bail!("--source {given}: there is no file {}", new.display());
+            bail!(
+                E5310,
+                "--source {given}: there is no file {}",
+                new.display()
+            );
         }
         let original = match original {
             Some(original) => self.ending_in(original, &new)?,
@@ -111,7 +118,8 @@ impl Sources {
             let before = std::fs::read_to_string(&original)
                 .with_context(|| format!("cannot read {}", original.display()))?;
             let fails = |why: String| {
-                anyhow::anyhow!(
+                cere_catalogue::anyhow!(
+                    E5311,
                     "--patch {}: it does not apply to {}: {why}",
                     file.display(),
                     original.display()
@@ -126,6 +134,7 @@ impl Sources {
         }
         if replaced.is_empty() {
             bail!(
+                E5311,
                 "--patch {}: it holds no change of a file: a patch as `diff -u` or `git diff` writes it is needed",
                 file.display()
             );
@@ -173,6 +182,7 @@ impl Sources {
     fn root(&self, tree: &Path) -> Result<PathBuf> {
         let Some(first) = self.files.iter().find(|file| file.is_absolute()) else {
             bail!(
+                E5312,
                 "--dir {}: the chosen codelets have no sources",
                 tree.display()
             );
@@ -190,7 +200,7 @@ impl Sources {
                 .collect();
             !own.is_empty() && own.iter().any(|rest| tree.join(rest).is_file())
         };
-        candidates.into_iter().find(shared).with_context(|| {
+        candidates.into_iter().find(shared).or_coded(codes::E5312, || {
             format!(
                 "--dir {}: it has no file of the build in the place that it had there (such as {})",
                 tree.display(),

@@ -2,7 +2,8 @@
 
 use crate::subset::document::Subset;
 use crate::subset::vectors::Vector;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result};
+use cere_catalogue::{bail, ensure};
 use cere_format::package::PACKAGE_EXTENSION;
 use cere_format::untrusted;
 use cere_replay::{Built, SameCode};
@@ -134,6 +135,7 @@ fn json<T: serde::de::DeserializeOwned>(
 ) -> Result<T> {
     ensure!(
         size <= JSON,
+        E6306,
         "{name} in {} has {size} bytes, more than {JSON}",
         path.display()
     );
@@ -141,6 +143,7 @@ fn json<T: serde::de::DeserializeOwned>(
     entry.take(JSON).read_to_end(&mut text)?;
     ensure!(
         text.len() as u64 == size,
+        E6306,
         "{} is cut off within {name}: copy it again",
         path.display()
     );
@@ -158,7 +161,7 @@ pub fn read(path: &Path) -> Result<(Subset, Vec<Vector>)> {
         let entry = entries.next().with_context(|| not_one(path))?;
         let entry = entry.with_context(|| not_one(path))?;
         if entry.path_bytes() != wanted.as_bytes() {
-            bail!(not_one(path));
+            bail!(E6306, "{}", not_one(path));
         }
         Ok(entry)
     };
@@ -171,6 +174,7 @@ pub fn read(path: &Path) -> Result<(Subset, Vec<Vector>)> {
     let vectors: Vec<Vector> = json(VECTORS, entry.size(), entry, path)?;
     ensure!(
         vectors.len() == subset.points.len(),
+        E6306,
         "{} has metrics of {} points, and {} points",
         path.display(),
         vectors.len(),
@@ -201,6 +205,7 @@ pub fn unpack(path: &Path, directory: &Path) -> Result<()> {
         }
         let Some(place) = place(&name).filter(|_| entry.header().entry_type().is_file()) else {
             bail!(
+                E6306,
                 "{} holds {}: {}",
                 path.display(),
                 untrusted::visible(&name),
@@ -223,12 +228,14 @@ pub fn unpack(path: &Path, directory: &Path) -> Result<()> {
         let written = std::io::copy(&mut entry, &mut file).with_context(failed)?;
         ensure!(
             written == entry.size(),
+            E6306,
             "{} is cut off within {name}: copy it again",
             path.display()
         );
         if let Place::Package(sha256) = place {
             ensure!(
                 state::hash_file(file.path())? == sha256,
+                E6307,
                 "{name} in {} is damaged: its checksum is not that of its name; copy the archive again",
                 path.display()
             );
@@ -296,6 +303,7 @@ pub fn prebuilt(directory: &Path, sha256: &str) -> Result<Option<Built>> {
     let known: Known = untrusted::json(&known.display().to_string(), &text)?;
     ensure!(
         state::hash_file(&place)? == known.sha256,
+        E6307,
         "{} is damaged: its checksum is not the one that the archive names; copy the archive again",
         place.display()
     );

@@ -2,7 +2,8 @@
 
 use crate::subset::document::{Cluster, Point, Scaling};
 use crate::subset::vectors::Vector;
-use anyhow::{Result, bail};
+use anyhow::Result;
+use cere_catalogue::bail;
 use cere_cluster::{
     Components, Dendrogram, Scores, Transform, components, elbow, farthest, medoids, variances,
     ward, z_scores,
@@ -46,6 +47,7 @@ pub fn metrics(words: &[String]) -> Result<Vec<&'static str>> {
         }
         if !known {
             bail!(
+                E6302,
                 "{word} is no metric and no group of them: `cere metrics --list` shows them; all, counts and thesis are sets"
             );
         }
@@ -94,6 +96,7 @@ pub fn space(rows: &[Vec<Option<f64>>], scaling: Scaling) -> Result<Space> {
     let scores = z_scores(rows, transform)?;
     if scores.columns.is_empty() && rows.len() > 1 {
         bail!(
+            E6303,
             "none of the chosen metrics tells the {} points apart: each is constant or has no value",
             rows.len()
         );
@@ -149,6 +152,7 @@ impl Space {
     pub fn clusters(&self, k: usize, checks: usize, points: &[Point]) -> Result<Vec<Cluster>> {
         if k > points.len() {
             bail!(
+                E6301,
                 "{} points cannot make {k} clusters: take --clusters {} or fewer",
                 points.len(),
                 points.len()

@@ -1,7 +1,8 @@
 //! The programs of several stores, and the codelets of their regions that matter.
 
 use crate::subset::document::{Point, Program};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use cere_catalogue::bail;
 use cere_format::package::Manifest;
 use cere_format::store::Store;
 use cere_measure::Shares;
@@ -45,13 +46,16 @@ pub fn collect(stores: &[Store], events: &Events) -> Result<Collected> {
     let mut names = BTreeSet::new();
     for (number, store) in stores.iter().enumerate() {
         if stores[..number].contains(store) {
-            bail!("the store {} is named twice", store.root().display());
+            bail!(E6315, "the store {} is named twice", store.root().display());
         }
         add(&mut all, (number, store), &mut names, events)
             .with_context(|| format!("the store {}", store.root().display()))?;
     }
     if all.regions.is_empty() {
-        bail!("no region that matters has codelets: `cere capture` takes some");
+        bail!(
+            E6401,
+            "no region that matters has codelets: `cere capture` takes some"
+        );
     }
     Ok(all)
 }

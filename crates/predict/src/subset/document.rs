@@ -1,7 +1,8 @@
 //! What a subset is: programs, their codelets, the points that are clustered, the clusters. `subset.json` of an archive.
 
 use crate::subset::machine::Machine;
-use anyhow::{Result, bail, ensure};
+use anyhow::Result;
+use cere_catalogue::{bail, ensure};
 use cere_cluster::Dendrogram;
 use cere_format::replay::Warmup;
 use cere_format::untrusted::is_plain;
@@ -207,6 +208,7 @@ impl Subset {
                 false => "make it again",
             };
             bail!(
+                E4008,
                 "the subset has version {}, this cere reads {SUBSET_VERSION}: {advice}",
                 self.version
             );
@@ -215,6 +217,7 @@ impl Subset {
         same.identify()?;
         ensure!(
             same.id == self.id,
+            E6307,
             "the subset was changed after it was made: its id is {}, its content says {}",
             self.id,
             same.id
@@ -225,11 +228,13 @@ impl Subset {
         let named = |name: &str| !name.is_empty() && name.chars().all(is_plain);
         ensure!(
             points > 0 && self.dendrogram.points == points && self.dendrogram.is_whole(),
+            E6307,
             "the subset has no points, or no tree of them"
         );
         for program in &self.programs {
             ensure!(
                 time(program.seconds) && named(&program.name),
+                E6307,
                 "the program {} of the subset takes {} s",
                 program.name,
                 program.seconds
@@ -242,6 +247,7 @@ impl Subset {
                 hash && codelet.program < programs
                     && !codelet.reference.is_empty()
                     && codelet.reference.iter().all(|s| time(*s)),
+                E6307,
                 "the codelet {} of the subset has no program, checksum or reference time",
                 codelet.name
             );
@@ -253,6 +259,7 @@ impl Subset {
                     && time(point.seconds)
                     && (whole - 1.0).abs() < 1e-6
                     && point.members.iter().all(|m| m.0 < codelets && m.1 >= 0.0),
+                E6307,
                 "the point {} of the subset has no program, time or codelets",
                 point.name
             );
@@ -262,11 +269,13 @@ impl Subset {
             let own = |p: &usize| cluster.members.contains(p);
             ensure!(
                 own(&cluster.representative) && cluster.checks.iter().all(own),
+                E6307,
                 "a cluster of the subset is represented by a point that is not in it"
             );
             for point in &cluster.members {
                 ensure!(
                     *point < points,
+                    E6307,
                     "a cluster of the subset has point {point} of {points}"
                 );
                 seen[*point] += 1;
@@ -274,6 +283,7 @@ impl Subset {
         }
         ensure!(
             seen.iter().all(|n| *n == 1),
+            E6307,
             "the clusters of the subset do not hold each point once"
         );
         Ok(())

@@ -6,7 +6,8 @@ use crate::subset::make::{Choosing, Measured, View};
 use crate::subset::measurement::Measurement;
 use crate::subset::train::train;
 use crate::subset::validate::{ByK, Errors, Known, Ratios, point_errors};
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result};
+use cere_catalogue::{bail, ensure};
 use cere_cluster::Genetic;
 use cere_system::events::Events;
 use serde::Serialize;
@@ -62,6 +63,7 @@ impl Machines<'_> {
         for (number, (machine, file)) in self.all.iter().zip(&self.files).enumerate() {
             if let Some(twin) = self.all[..number].iter().position(|m| m.is_same(machine)) {
                 bail!(
+                    E6314,
                     "{file} is the same measurement as {}: name each once",
                     self.files[twin]
                 );
@@ -72,6 +74,7 @@ impl Machines<'_> {
             machine.check_measured()?;
             ensure!(
                 known > 0,
+                E6309,
                 "{file} is a result of another subset: it has a time of none of these {points} points; measure an archive that \
                  `cere subset --whole` made of these stores"
             );

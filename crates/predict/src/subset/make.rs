@@ -10,7 +10,8 @@ use crate::subset::machine::Machine;
 use crate::subset::rounds::fast;
 use crate::subset::times::{self, Code};
 use crate::subset::vectors::{self, Vector};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use cere_catalogue::bail;
 use cere_cluster::Dropped;
 use cere_format::replay::Warmup;
 use cere_format::store::Store;
@@ -86,6 +87,7 @@ pub fn measure(request: &Request) -> Result<Measured> {
     let mut collected = collect(request.stores, request.events)?;
     if !request.unified && request.least > collected.regions.len() {
         bail!(
+            E6301,
             "{} points cannot make {} clusters: take --clusters {} or fewer",
             collected.regions.len(),
             request.least,
@@ -109,7 +111,7 @@ pub fn measure(request: &Request) -> Result<Measured> {
     }
     collected.regions.retain(|r| !r.members.is_empty());
     if collected.regions.is_empty() {
-        bail!("no codelet can be measured: see the reasons above");
+        bail!(E6319, "no codelet can be measured: see the reasons above");
     }
     Ok(Measured {
         vectors: found,

@@ -5,7 +5,8 @@ use crate::subset::document::{SUBSET_VERSION, Subset};
 use crate::subset::machine::Machine;
 use crate::subset::measurement::{Measured, Measurement, Round, noise};
 use crate::subset::times::{self, Code};
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result};
+use cere_catalogue::{OrCoded, bail, codes, ensure};
 use cere_format::store::Store;
 use cere_measure::{Replays, SentSettings, Settings};
 use cere_nodes::{Job, Outcome, Place, Worker};
@@ -107,6 +108,7 @@ pub fn measure(request: &Request, worker: &Worker) -> Result<Measurement> {
         let there = packages.contains(&of.sha256);
         ensure!(
             there || !needed.contains(&codelet),
+            E6316,
             "{} lacks the package of {}: make it again with `cere subset`",
             request.archive.display(),
             of.name
@@ -168,6 +170,7 @@ fn gather(request: &Request, tasks: &[Value], outcomes: &[Option<Outcome>]) -> R
         });
         match outcome {
             None => bail!(
+                E9001,
                 "round {} of codelet {} has no result",
                 task.round,
                 task.codelet
@@ -199,12 +202,14 @@ fn gather(request: &Request, tasks: &[Value], outcomes: &[Option<Outcome>]) -> R
     let Some(machine) = machines.values().next().cloned() else {
         let reason = codelets.iter().find_map(|m| m.reason.clone());
         bail!(
+            E6319,
             "no codelet could be measured: {}",
             reason.unwrap_or_default()
         );
     };
     if let Some(other) = machines.values().find(|m| !m.is_alike(&machine)) {
         bail!(
+            E6318,
             "two kinds of machine took part, {} and {}: a measurement is of one kind; measure each alone (--on ssh:HOST, or a \
              partition of one kind), with another -o; what was measured is in {}",
             machine.describe(),
@@ -276,7 +281,7 @@ pub fn work(directory: &Path, chunk: usize, events: &Events) -> Result<()> {
 }
 
 fn linked(inputs: &Path, sha256: &str) -> Result<cere_replay::Built> {
-    archive::prebuilt(inputs, sha256)?.context(
+    archive::prebuilt(inputs, sha256)?.or_coded(codes::E6311, ||
         "the archive has no linked replay of it: make it with `cere subset --prebuilt`, or measure without --prebuilt",
     )
 }

@@ -4,7 +4,8 @@ use crate::subset::document::{Codelet, Point, SUBSET_VERSION, Subset};
 use crate::subset::machine::Machine;
 use crate::subset::model::Ratio;
 use crate::subset::rounds::fast;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result};
+use cere_catalogue::{OrCoded, bail, codes, ensure};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -69,7 +70,7 @@ impl Measurement {
         let text = cere_store::state::read_record(path)
             .with_context(|| format!("cannot read {}", path.display()))?;
         let found: Self = cere_format::untrusted::json(&path.display().to_string(), &text)
-            .with_context(|| {
+            .or_coded(codes::E6308, || {
                 format!(
                     "{} is no measurement of a subset: `cere measure` writes one",
                     path.display()
@@ -84,6 +85,7 @@ impl Measurement {
     fn check(&self) -> Result<()> {
         if self.version != SUBSET_VERSION {
             bail!(
+                E6308,
                 "it has version {}, this cere reads {SUBSET_VERSION}",
                 self.version
             );
@@ -94,6 +96,7 @@ impl Measurement {
         for measured in &self.codelets {
             ensure!(
                 seen.insert(measured.codelet),
+                E6308,
                 "it has codelet {} twice",
                 measured.codelet
             );
@@ -102,17 +105,22 @@ impl Measurement {
             let mut times = rounds.flat_map(|r| std::iter::once(r.seconds).chain(r.built));
             ensure!(
                 known && times.all(time),
+                E6308,
                 "codelet {} of it is not in the subset or has an impossible time",
                 measured.codelet
             );
         }
         ensure!(
             self.programs.values().all(|s| time(*s)),
+            E6308,
             "a program has an impossible time"
         );
         let known = |name: &String| self.subset.programs.iter().any(|p| p.name == *name);
         if let Some(name) = self.programs.keys().find(|name| !known(name)) {
-            bail!("it has a time of {name}, which is no program of its subset");
+            bail!(
+                E6308,
+                "it has a time of {name}, which is no program of its subset"
+            );
         }
         Ok(())
     }
@@ -139,6 +147,7 @@ impl Measurement {
         let reason = self.codelets.iter().find_map(|m| m.reason.as_deref());
         ensure!(
             self.codelets.iter().any(|m| !m.rounds.is_empty()),
+            E6319,
             "{} has no time of any codelet ({}): measure again",
             self.label,
             reason.unwrap_or("no reason is given")

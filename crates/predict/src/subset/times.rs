@@ -1,7 +1,8 @@
 //! The time of a codelet: replays of it, on the reference and on every other machine.
 
 use crate::subset::measurement::Round;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use cere_catalogue::bail;
 use cere_format::replay::Verdict;
 use cere_measure::{Replays, Settings, fast_seconds};
 use cere_replay::{Built, Replay};
@@ -56,6 +57,7 @@ fn seconds(replay: &Replay) -> Result<f64> {
     match replay.verdict {
         Verdict::Exact | Verdict::Tolerance | Verdict::Partly => {}
         verdict => bail!(
+            E6325,
             "the replay's result is {}: {}",
             verdict.name(),
             replay.reason
@@ -63,7 +65,10 @@ fn seconds(replay: &Replay) -> Result<f64> {
     }
     let seconds = fast_seconds(replay);
     if seconds <= 0.0 {
-        bail!("its invocations are too short to be timed one by one");
+        bail!(
+            E6403,
+            "its invocations are too short to be timed one by one"
+        );
     }
     Ok(seconds)
 }

@@ -5,7 +5,8 @@ use crate::subset::document::Point;
 use crate::subset::document::Scaling;
 use crate::subset::validate::{Ratios, with_representatives};
 use crate::subset::vectors::Vector;
-use anyhow::{Result, bail};
+use anyhow::Result;
+use cere_catalogue::bail;
 use cere_cluster::{Genetic, genetic};
 use cere_count::metrics::METRICS;
 use serde::Serialize;
@@ -41,6 +42,7 @@ pub fn train(
 ) -> Result<Trained> {
     if machines.is_empty() {
         bail!(
+            E6326,
             "metrics are trained on machines where all codelets were measured: name their files with --machines"
         );
     }
@@ -51,6 +53,7 @@ pub fn train(
         .collect();
     if known.len() < 2 {
         bail!(
+            E6326,
             "{} points were measured on all machines: metrics are trained on two or more",
             known.len()
         );
@@ -85,7 +88,10 @@ pub fn train(
     };
     let found = genetic(names.len(), settings, fitness)?;
     if !found.fitness.is_finite() {
-        bail!("no set of metrics distinguishes the points");
+        bail!(
+            E6303,
+            "no set of metrics distinguishes the points: measure more programs, or choose by hand with --metrics"
+        );
     }
     let chosen = names.iter().zip(&found.bits).filter(|(_, bit)| **bit);
     Ok(Trained {

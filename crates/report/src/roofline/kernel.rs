@@ -10,7 +10,8 @@
 //!
 //! `memory` begins a page. The region is a loop around the call, so that all of the kernel is measured.
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result};
+use cere_catalogue::{bail, ensure};
 use cere_store::state;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -44,17 +45,17 @@ pub fn sizes(text: &str) -> Result<Vec<u64>> {
     let size = |word: &str| match word.parse::<u64>() {
         Ok(n) if n > 0 && n <= i64::MAX as u64 => Ok(n),
         Err(_) if word.is_empty() || !word.bytes().all(|b| b.is_ascii_digit()) => {
-            bail!("`{text}` is no range of sizes: {FORM}")
+            bail!(E8002, "`{text}` is no range of sizes: {FORM}")
         }
-        _ => bail!("`{word}`: a size is from 1 to {}", i64::MAX),
+        _ => bail!(E8002, "`{word}`: a size is from 1 to {}", i64::MAX),
     };
     let parts: Vec<&str> = text.split(':').collect();
     let (from, to, step) = match parts[..] {
         [only] => return Ok(vec![size(only)?]),
         [from, to, step] => (size(from)?, size(to)?, step),
-        _ => bail!("`{text}` is no range of sizes: {FORM}"),
+        _ => bail!(E8002, "`{text}` is no range of sizes: {FORM}"),
     };
-    ensure!(from <= to, "`{text}`: {from} is above {to}");
+    ensure!(from <= to, E8002, "`{text}`: {from} is above {to}");
     let next = |n: u64| -> Result<Option<u64>> {
         if let Some(step) = step.strip_prefix('+') {
             return Ok(n.checked_add(size(step)?));
@@ -62,6 +63,7 @@ pub fn sizes(text: &str) -> Result<Vec<u64>> {
         let factor = step.parse().unwrap_or(f64::NAN);
         ensure!(
             factor > 1.0 && factor.is_finite(),
+            E8002,
             "`{text}`: the factor has to be above 1"
         );
         // A factor near 1 still takes the next whole number.
@@ -73,6 +75,7 @@ pub fn sizes(text: &str) -> Result<Vec<u64>> {
     while let Some(n) = next(last)?.filter(|n| *n <= to) {
         ensure!(
             found.len() < MOST,
+            E8002,
             "`{text}` has more than {MOST} sizes: take a larger step"
         );
         found.push(n);
@@ -122,7 +125,7 @@ fn step(own: &Path, directory: &Path, what: &str, arguments: &[&str]) -> Result<
         return Ok(());
     }
     let said = String::from_utf8_lossy(&output.stderr);
-    bail!("{what}:\n{}", said.trim_end())
+    bail!(E6222, "{what}:\n{}", said.trim_end())
 }
 
 impl Kernel {

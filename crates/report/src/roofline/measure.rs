@@ -3,7 +3,8 @@
 
 use crate::roofline::State;
 use crate::roofline::roofs::{MEMORY, level_name};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use cere_catalogue::bail;
 use cere_count::codelet::Counted;
 use cere_count::counts::Counts;
 use cere_format::abi::PROBED_SYMBOL_PREFIX;
@@ -207,7 +208,7 @@ impl<'a> Meter<'a> {
         self.kept(&key, || {
             let replay = self.replays.replay(&settings, file, None)?;
             if replay.cycles_median == 0 || replay.seconds_median <= 0.0 {
-                bail!("its invocation is too short to be timed alone");
+                bail!(E6403, "its invocation is too short to be timed alone");
             }
             let second = replay.seconds_median / replay.cycles_median as f64;
             Ok(Times {

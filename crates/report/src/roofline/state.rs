@@ -1,6 +1,7 @@
 //! Where code and data lie when a timed repetition begins.
 
-use anyhow::{Context, Result};
+use anyhow::Result;
+use cere_catalogue::{OrCoded, codes};
 use cere_format::replay::{CacheState, Operand};
 
 /// Code and data, each in no cache or in those that they fit in.
@@ -43,7 +44,7 @@ impl State {
             let (data, code) = (format!("data={data}"), format!("code={code}"));
             words == [data.as_str(), code.as_str()] || words == [code.as_str(), data.as_str()]
         });
-        known.with_context(|| {
+        known.or_coded(codes::E8004, || {
             format!("`{text}` is no state: data=cold or warm, and code=cold or warm, as data=cold,code=warm")
         })
     }

@@ -4,7 +4,8 @@ use super::wrapper::front::ENV_FRONT;
 use super::wrapper::{self, ENV_ALL_LOOPS, LinkItem, link_items};
 use crate::build::units;
 use crate::state;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use cere_catalogue::bail;
 use cere_format::build::{ENV_STORE, LinkCommand, Unit};
 use cere_format::store::Store;
 use cere_system::process::supervise::shell_code;
@@ -21,6 +22,7 @@ pub fn compile_again(store: &Store, units: &[&Unit]) -> Result<()> {
         let source = unit.source.display();
         if command.arguments.iter().any(|a| a == "-") {
             bail!(
+                E2024,
                 "{source} was compiled from standard input, which is gone: remove {} and build again with `cere instrument`; the choice is kept",
                 output_of(unit)
             );
@@ -32,6 +34,7 @@ pub fn compile_again(store: &Store, units: &[&Unit]) -> Result<()> {
         let code = wrapped(store, recorded, unit, command.front.as_deref())?;
         if code != 0 {
             bail!(
+                E2024,
                 "{source} could not be compiled again as in the last build (status {code}, in {}): see the compiler's messages above, and build it again with `cere instrument`; the choice is kept",
                 command.directory.display()
             );
@@ -91,6 +94,7 @@ pub fn link_again(store: &Store, older: &[Unit]) -> Result<()> {
             let code = wrapped(store, recorded, unit, link.front.as_deref())?;
             if code != 0 {
                 bail!(
+                    E2024,
                     "{} could not be linked again as in the last build (status {code}, in {}): see the messages above, and build it again with `cere instrument`; the choice is kept",
                     link.output.display(),
                     link.directory.display()
@@ -99,6 +103,7 @@ pub fn link_again(store: &Store, older: &[Unit]) -> Result<()> {
         }
         if held(&link, older).is_some() {
             bail!(
+                E2025,
                 "{} was compiled again with the regions that were asked for, but {} still holds it as it was: it is linked from a copy, such as an archive, that the build did not make again. Remove that copy, or clean the build, and build again with `cere instrument`; the choice is kept",
                 unit.source.display(),
                 link.output.display()

@@ -3,7 +3,8 @@
 use crate::build::plain::{self, Plain};
 use crate::build::{units, virtual_machine};
 use crate::state;
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result};
+use cere_catalogue::{anyhow, bail};
 use cere_format::build::{LinkCommand, Unit};
 use cere_format::hexadecimal;
 use cere_format::profile::Profile;
@@ -23,13 +24,19 @@ pub fn locate(program: &str) -> Result<PathBuf> {
         if path.is_file() {
             return Ok(path);
         }
-        bail!("there is no program {program}: build it, or correct the path");
+        bail!(
+            E2001,
+            "there is no program {program}: build it, or correct the path"
+        );
     }
     std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
         .map(|directory| directory.join(program))
         .find(|path| path.is_file())
         .ok_or_else(|| {
-            anyhow!("there is no program {program} in PATH (./{program} for one in this directory)")
+            anyhow!(
+                E2001,
+                "there is no program {program} in PATH (./{program} for one in this directory)"
+            )
         })
 }
 
@@ -66,6 +73,7 @@ impl Program {
     pub fn open(command: &[String], store: &Store) -> Result<Self> {
         if let Some((processes, rank)) = rank::among_several() {
             bail!(
+                E2036,
                 "this is rank {rank} of {processes} that a launcher started, and each would run the program by itself: \
                  put the launcher behind CERE, as in `cere profile -- mpirun -n {processes} {}`",
                 command[0]
@@ -93,6 +101,13 @@ impl Program {
     /// Whether the command's file is the program.
     pub fn is_direct(&self) -> bool {
         self.image.as_ref().is_some_and(|i| i.path == self.start)
+    }
+
+    /// Whether the command's file is linked statically, so that no library enters it.
+    pub fn is_static(&self) -> bool {
+        let bytes = std::fs::read(&self.start).unwrap_or_default();
+        let file = ElfFile64::<object::Endianness>::parse(&*bytes);
+        file.is_ok_and(|file| file.section_by_name(".interp").is_none())
     }
 
     /// The program, or what to do where it is not known.
@@ -223,7 +238,12 @@ fn has_regions(path: &Path, ids: &HashSet<String>, store: &Store) -> Result<()> 
         }
         refused += unit.regions.len();
     }
-    bail!("{} has no regions: {}", path.display(), no_regions(refused))
+    bail!(
+        E1007,
+        "{} has no regions: {}",
+        path.display(),
+        no_regions(refused)
+    )
 }
 
 /// Why units have no regions, of whose loops `refused` stay in place.
@@ -239,6 +259,7 @@ fn check(path: &Path, bytes: &[u8], store: &Store) -> Result<()> {
     let shown = path.display();
     let foreign = || {
         anyhow!(
+            E2002,
             "{shown} is not a program of this machine: build it here with `cere instrument -- <build command>`"
         )
     };
@@ -249,25 +270,31 @@ fn check(path: &Path, bytes: &[u8], store: &Store) -> Result<()> {
         return Err(foreign());
     }
     if file.kind() == object::ObjectKind::Relocatable {
-        bail!("{shown} is an object file: name the program that it is linked into");
+        bail!(
+            E2037,
+            "{shown} is an object file: name the program that it is linked into"
+        );
     }
     if file.section_by_name(".interp").is_none() {
         bail!(
+            E2004,
             "{shown} is linked statically, so the preload library cannot enter it: link it without -static"
         );
     }
     let ids = units_of(bytes)?;
     let advice = virtual_machine::advice(&path.to_string_lossy());
     if let Some(advice) = advice.filter(|_| ids.is_empty() && libraries(store).next().is_none()) {
-        bail!("{shown} is not instrumented: {advice}");
+        bail!(E2003, "{shown} is not instrumented: {advice}");
     }
     if ids.is_empty() && libraries(store).next().is_none() {
         bail!(
+            E2003,
             "{shown} is not instrumented: build it again with `cere instrument -- <build command>`"
         );
     }
     if let Some(id) = ids.iter().find(|id| !store.unit_record(id).is_file()) {
         bail!(
+            E2005,
             "{shown} holds the unit {id}, which {} does not know: it is of another build; build it again with `cere instrument`, or name its store with --store",
             store.root().display()
         );

@@ -2,7 +2,8 @@
 
 use crate::names::{Named, named, pick};
 use crate::state;
-use anyhow::{Result, bail};
+use anyhow::Result;
+use cere_catalogue::bail;
 use cere_format::build::{RegionKind, SplitLoop, SplitLoops, Unit};
 use cere_format::store::Store;
 
@@ -38,6 +39,7 @@ fn check(chosen: &Named, build: &[Unit]) -> Result<()> {
     let (name, region) = (&chosen.name, &chosen.region);
     if region.kind == RegionKind::Parallel {
         bail!(
+            E2023,
             "--split {name}: this is a parallel region, which is captured as a whole; name a loop (`cere regions` lists them)"
         );
     }
@@ -45,6 +47,7 @@ fn check(chosen: &Named, build: &[Unit]) -> Result<()> {
     let split = unit.is_some_and(|unit| unit.command.split.iter().any(|s| s.is(region)));
     if region.inside == Some(0) && !split {
         bail!(
+            E2023,
             "--split {name}: this loop has no loop inside that is not a region already; loops of functions that it calls are regions of their own (`cere regions` lists them)"
         );
     }

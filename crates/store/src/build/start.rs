@@ -2,7 +2,8 @@
 
 use crate::build::image::Program;
 use crate::components;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use cere_catalogue::bail;
 use cere_format::build::{
     ENV_REPLACED, ENV_REPLACED_PRELOAD, ENV_REPLACED_RANK, ENV_REPLACEMENT, ENV_REPLACING,
 };
@@ -140,6 +141,7 @@ impl Started {
             .with_context(|| format!("cannot read in {}", proof.path().display()))?;
         if told.ran.is_empty() {
             bail!(
+                E6525,
                 "no other build of {program} could be run: {launcher} ended with {status}, and {}",
                 match status.success() {
                     false => "did not start it; does it start it outside CERE?",
@@ -151,6 +153,7 @@ impl Started {
         // Of a run that failed it may be the reason that a rank did not come to it.
         if let Some(unseen) = told.unseen().filter(|_| status.success()) {
             bail!(
+                E6513,
                 "{unseen} of {launcher} ran without saying whether it is the other build of {program}: is the environment of this command passed \
                  on to each rank (LD_PRELOAD and what begins with CERE_ are needed), and does each see {}?",
                 proof.path().display()

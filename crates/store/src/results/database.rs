@@ -5,7 +5,8 @@
 
 use super::record::{COLUMNS, Record, Setting, tool, warmup_name};
 
-use anyhow::{Context, Error, Result, anyhow, bail};
+use anyhow::{Context, Error, Result, anyhow};
+use cere_catalogue::bail;
 use cere_format::store::Store;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior, params, params_from_iter};
 use std::path::{Path, PathBuf};
@@ -67,6 +68,7 @@ pub(super) fn migrate(connection: &mut Connection, path: &Path, steps: &[&str]) 
     let version = version_of(&transaction)?;
     if !(0..=newest).contains(&version) {
         bail!(
+            E4006,
             "{} has version {version}, this cere reads up to {newest}: install a newer cere",
             path.display()
         );

@@ -48,7 +48,7 @@ macro_rules! note {
 /// Writes a warning to stderr. Takes what `format!` takes.
 #[macro_export]
 macro_rules! warning {
-    ($($argument:tt)*) => { $crate::console::print::line(&format!("cere: warning: {}", format_args!($($argument)*))) };
+    ($($argument:tt)*) => { $crate::console::print::warning(&format!($($argument)*)) };
 }
 
 /// Writes a note on what is done to stderr, if the command is to be verbose. Takes what `format!` takes.
@@ -63,6 +63,33 @@ pub fn line(text: &str) {
     SHOWN.suspend(|| {
         let _ = writeln!(std::io::stderr().lock(), "{}", lines(text));
     });
+}
+
+/// Writes an error and its causes to stderr, with its code if it has one.
+pub fn failed(failure: &anyhow::Error) {
+    let code = cere_catalogue::of(failure).map(|code| format!("[{code}]"));
+    line(&format!(
+        "cere: error{}: {}",
+        code.unwrap_or_default(),
+        error(failure)
+    ));
+}
+
+/// See [`warning!`](crate::console::warning). A warning that the catalogue knows has its code.
+pub fn warning(text: &str) {
+    let code = cere_catalogue::said(text).map(|entry| format!("[{}]", entry.code));
+    line(&format!(
+        "cere: warning{}: {text}",
+        code.unwrap_or_default()
+    ));
+}
+
+/// A reason with its code behind it, if the catalogue knows it: `it never ran with these arguments [CERE-3102]`.
+pub fn reason(text: &str) -> String {
+    match cere_catalogue::said(text) {
+        Some(entry) => format!("{text} [{}]", entry.code),
+        None => text.to_owned(),
+    }
 }
 
 /// See [`note!`](crate::console::note).

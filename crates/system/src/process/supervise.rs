@@ -20,6 +20,14 @@ pub fn shell_code(status: ExitStatus) -> u8 {
     }
 }
 
+/// A status of [`shell_code`] in words: `3`, or `139 (signal: 11 (SIGSEGV))`.
+pub fn described(code: u8) -> String {
+    match code.checked_sub(128) {
+        Some(signal @ 1..=64) => format!("{code} ({})", ExitStatus::from_raw(signal.into())),
+        _ => code.to_string(),
+    }
+}
+
 /// Held by the thread that supervises: signals, and what their handler needs, are the process's.
 static ONE: Mutex<()> = Mutex::new(());
 static CHILD: AtomicI32 = AtomicI32::new(0);

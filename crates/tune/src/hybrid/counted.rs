@@ -1,9 +1,10 @@
 //! The program with counted code, linked again, and run: codelets compared with their invocations without a clock.
 
 use crate::hybrid::image::{Image, scratch};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use cere_capture::input::Input;
 use cere_capture::launch::prepare;
+use cere_catalogue::{OrCoded, bail, codes};
 use cere_count::codelet::{COMPARED_FRAMES, Counted};
 use cere_count::fidelity::{self, Fidelity};
 use cere_count::vivo::{self, Observed, Wanted};
@@ -70,11 +71,13 @@ impl Request<'_> {
         let bar = self.events.steps("counting codelets", count);
         for ((file, codelet), found) in self.codelets.iter().zip(&observed.found) {
             let one = || -> Result<Fidelity> {
-                let found = found
-                    .as_ref()
-                    .context("the counted program did not enter it so often")?;
+                let found = found.as_ref().or_coded(
+                    codes::E6207,
+                    || "the counted program did not enter it so often",
+                )?;
                 if !found.ended {
                     bail!(
+                        E6208,
                         "the invocation did not return in the counted program (by an exception?)"
                     );
                 }

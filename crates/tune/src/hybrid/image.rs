@@ -4,7 +4,8 @@ use crate::hybrid::choice::Choice;
 use crate::hybrid::error::HybridError;
 use crate::hybrid::link::{Item, Link};
 use crate::hybrid::parts::Workshop;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use cere_catalogue::{OrCoded, bail, codes};
 use cere_format::build::{LinkCommand, Unit};
 use cere_format::profile::RegionKey;
 use cere_format::store::Store;
@@ -48,6 +49,7 @@ impl<'a> Image<'a> {
         let held: BTreeSet<String> = held.into_iter().collect();
         if held.is_empty() {
             bail!(
+                E6504,
                 "{} holds no code that `cere instrument` built: build it again with `cere instrument -- <build command>`",
                 program.display()
             );
@@ -56,7 +58,7 @@ impl<'a> Image<'a> {
         let mut units = BTreeMap::new();
         for id in &held {
             let path = store.unit_record(id);
-            let unit: Unit = state::read_json(&path).with_context(|| {
+            let unit: Unit = state::read_json(&path).or_coded(codes::E6504, || {
                 format!(
                     "{} holds the unit {id}, which {} does not know: build it again with `cere instrument`",
                     program.display(),
@@ -159,6 +161,7 @@ fn find_record(store: &Store, program: &Path, held: &BTreeSet<String>) -> Result
     match copies.pop() {
         Some(link) if copies.is_empty() => Ok(link),
         _ => bail!(
+            E6504,
             "{} has no link of {} recorded: build it again with `cere instrument -- <build command>`",
             store.root().display(),
             program.display()

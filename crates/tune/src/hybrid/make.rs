@@ -4,11 +4,12 @@ use crate::hybrid::choice::Choice;
 use crate::hybrid::decide::{Budget, Decider, Decision, Linking, Tuned, recipe};
 use crate::hybrid::{Image, scratch};
 use crate::{Choices, Chosen};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use cere_capture::input::Input;
 use cere_capture::profile::Which;
 use cere_capture::selection::Selection;
 use cere_capture::whole::over_all_threads;
+use cere_catalogue::{OrCoded, bail, codes};
 use cere_format::build::{RegionKind, SplitTeam};
 use cere_format::profile::{Profile, RegionKey};
 use cere_format::store::Store;
@@ -148,8 +149,13 @@ fn choices(
     };
     if tuned.is_empty() && rest.flags.is_empty() {
         match request.flags_file {
-            Some(file) => bail!("the flags file {} has no choices to link", file.display()),
+            Some(file) => bail!(
+                E6502,
+                "the flags file {} has no choices to link",
+                file.display()
+            ),
             None => bail!(
+                E6502,
                 "there are no choices to link: `cere tune` finds some, or name a file with --flags-file"
             ),
         }
@@ -193,6 +199,7 @@ fn stored_choices(store: &Store) -> Result<Choices> {
     let file = store.tuned();
     if !file.is_file() {
         bail!(
+            E6502,
             "nothing in {} is tuned: `cere tune` finds flags for its regions, or name a file with --flags-file",
             store.root().display()
         );
@@ -202,7 +209,8 @@ fn stored_choices(store: &Store) -> Result<Choices> {
 
 /// The program of the store's profile.
 fn of_profile(store: &Store) -> Result<PathBuf> {
-    let profile = state::profile(store).context("which program is meant? Name it after --")?;
+    let profile = state::profile(store)
+        .or_coded(codes::E6503, || "which program is meant? Name it after --")?;
     state::profiled_program(&profile).with_context(|| {
         format!(
             "the program of the profile, {}, is not there any more: profile again, or name it after --",
@@ -216,7 +224,10 @@ fn choice(image: &Image, named: &Named, chosen: &Chosen, program: &Path) -> Resu
     if !named.region.outlined {
         let reason = named.region.reason.as_deref().unwrap_or("unknown");
         let noun = named.region.kind.noun();
-        bail!("the {noun} {name} is no region, so that it cannot have flags of its own: {reason}");
+        bail!(
+            E6508,
+            "the {noun} {name} is no region, so that it cannot have flags of its own: {reason}"
+        );
     }
     let elsewhere = (!image.holds(&named.key)).then(|| {
         format!(
@@ -229,14 +240,18 @@ fn choice(image: &Image, named: &Named, chosen: &Chosen, program: &Path) -> Resu
         Some("primary") => Some(2),
         Some("close") => Some(3),
         Some("spread") => Some(4),
-        Some(other) => bail!("{name}: bind = {other:?} is none of primary, close and spread"),
+        Some(other) => bail!(
+            E6510,
+            "{name}: bind = {other:?} is none of primary, close and spread"
+        ),
     };
     if let Some(n) = chosen.threads.filter(|n| !(1..=4096).contains(n)) {
-        bail!("{name}: threads = {n} is no number from 1 to 4096");
+        bail!(E6510, "{name}: threads = {n} is no number from 1 to 4096");
     }
     let team = chosen.threads.is_some() || bind.is_some();
     if team && named.region.kind != RegionKind::Parallel {
         bail!(
+            E6509,
             "{name} is no parallel region, so that it forks no team: leave threads and bind out for it"
         );
     }
@@ -300,6 +315,7 @@ fn places(request: &Request, written: &Path, plain: &Path) -> Result<()> {
     };
     if same(request.output, written) {
         bail!(
+            E6524,
             "the hybrid binary and the flags file cannot both be {}",
             written.display()
         );
@@ -308,6 +324,7 @@ fn places(request: &Request, written: &Path, plain: &Path) -> Result<()> {
         check_writable(path)?;
         if same(path, plain) {
             bail!(
+                E6524,
                 "{option} names the program itself, {}: name another file",
                 plain.display()
             );
@@ -316,6 +333,7 @@ fn places(request: &Request, written: &Path, plain: &Path) -> Result<()> {
             && option == "-o"
         {
             bail!(
+                E6524,
                 "-o names the flags file {}: name another file",
                 file.display()
             );
@@ -329,10 +347,14 @@ fn check_writable(path: &Path) -> Result<()> {
     let parent = path.parent().filter(|p| !p.as_os_str().is_empty());
     let parent = parent.unwrap_or(Path::new("."));
     if path.is_dir() {
-        bail!("{} is a directory: name a file", path.display());
+        bail!(E6524, "{} is a directory: name a file", path.display());
     }
     if path.exists() && !path.is_file() {
-        bail!("{} is not a regular file: name another one", path.display());
+        bail!(
+            E6524,
+            "{} is not a regular file: name another one",
+            path.display()
+        );
     }
     tempfile::tempfile_in(parent)
         .map(drop)

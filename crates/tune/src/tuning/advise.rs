@@ -5,6 +5,7 @@ use crate::Variant;
 use crate::advice::idea::{Idea, Line, Lines, ideas, placed};
 use crate::advice::{Outline, outline, text};
 use anyhow::{Context, Result, bail, ensure};
+use cere_catalogue::{OrCoded, codes};
 use cere_format::build::{Language, RegionKind, Unit};
 use cere_measure::{Lab, Target};
 use cere_replay::{EditedUnit, code};
@@ -84,7 +85,10 @@ impl<'a> Adviser<'a> {
         if variant.passes.is_some() {
             bail!("no source can ask for a pipeline");
         }
-        let first = target.members.first().context("it has no codelets")?;
+        let first = target
+            .members
+            .first()
+            .or_coded(codes::E6018, || "it has no codelets")?;
         let (manifest, region) = (&first.manifest, &first.manifest.region);
         let own = manifest.units.first().context("its codelet has no units")?;
         let unit = state::unit(lab.store, &own.id)

@@ -8,7 +8,8 @@ use super::course::{Course, TARGET_REACHED, Turn};
 use super::spent::Spent;
 use super::task::{Done, Task, Work};
 use crate::Turns;
-use anyhow::{Error, Result, anyhow, bail};
+use anyhow::{Error, Result};
+use cere_catalogue::{anyhow, bail};
 use cere_measure::Target;
 use cere_system::events::Events;
 use std::collections::BTreeMap;
@@ -108,7 +109,7 @@ pub fn go_on(
             }
             match reply {
                 Ok(Done::Told(told)) => course.settle(*number, told)?,
-                Ok(_) => bail!("a worker did something else than variant {number}"),
+                Ok(_) => bail!(E9001, "a worker did something else than variant {number}"),
                 Err(why) => return Err(why.context(course.target.name.clone())),
             }
         }
@@ -180,6 +181,6 @@ fn check_target(
 
 fn course_of<'c, 'a>(courses: &'c mut [Course<'a>], task: &Task) -> Result<&'c mut Course<'a>> {
     let mut all = courses.iter_mut();
-    let missing = || anyhow!("a job is of a region that is not tuned");
+    let missing = || anyhow!(E9001, "a job is of a region that is not tuned");
     all.find(|c| c.place == task.region).ok_or_else(missing)
 }

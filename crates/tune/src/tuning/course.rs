@@ -4,7 +4,8 @@ use super::budget::Left;
 use super::found::{Failure, Found};
 use super::journal::{Event, Journal, Told};
 use crate::{Outcome, Search, Variant};
-use anyhow::{Result, anyhow};
+use anyhow::Result;
+use cere_catalogue::anyhow;
 use cere_measure::Target;
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;
@@ -88,6 +89,7 @@ impl<'a> Course<'a> {
                     }
                     _ => {
                         return Err(anyhow!(
+                            E6415,
                             "the earlier search of {} was made by another version of cere: start again with --again",
                             self.target.name
                         ));

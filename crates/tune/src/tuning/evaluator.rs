@@ -7,7 +7,8 @@ use super::confirm::{Again, Decision};
 use super::journal::Told;
 use super::spent::Spent;
 use crate::Variant;
-use anyhow::{Result, anyhow};
+use anyhow::Result;
+use cere_catalogue::anyhow;
 use cere_measure::decide::Rule;
 use cere_measure::{Builds, Measure, Target};
 use cere_timing::stats::gain;
@@ -36,7 +37,7 @@ impl<'a> Evaluator<'a> {
     /// # Errors
     /// It cannot be replayed, or has another result.
     pub fn begin(lab: &dyn Measure, target: &'a Target) -> Result<Self> {
-        let failed = |why| anyhow!("{} cannot be replayed as built: {why}", target.name);
+        let failed = |why| anyhow!(E6402, "{} cannot be replayed as built: {why}", target.name);
         let variant = Variant::default();
         let default = lab.build(target, &variant).map_err(failed)?;
         let timed = lab
@@ -173,7 +174,7 @@ impl<'a> Evaluator<'a> {
         let timed = ahead.quietly(&mut self.spent.waiting, || {
             lab.time(self.target, &variant, &self.default, false, None)
         });
-        let timed = timed.map_err(|why| anyhow!("{} as built: {why}", self.target.name))?;
+        let timed = timed.map_err(|why| anyhow!(E6402, "{} as built: {why}", self.target.name))?;
         self.spent.add_replays(&timed);
         self.baseline.add(timed.costs);
         Ok(())

@@ -229,9 +229,12 @@ fn targets(
         false => select(known, request.regions)?,
     };
     if chosen.is_empty() {
-        return Err(missing::codelets(request.store, &[], |line| {
-            format!("no region that matters has a codelet: `{line}` takes some")
-        }));
+        return Err(missing::codelets(
+            request.store,
+            cere_catalogue::codes::E6401,
+            &[],
+            |line| format!("no region that matters has a codelet: `{line}` takes some"),
+        ));
     }
     let mut targets = Vec::new();
     for named in chosen {

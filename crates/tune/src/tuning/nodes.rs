@@ -6,7 +6,8 @@ use super::batches::{Codes, Crew, Reply, Step};
 use super::request::Request;
 use super::spent::Spent;
 use super::task::{Done, Task, perform};
-use anyhow::{Context, Error, Result, ensure};
+use anyhow::{Context, Error, Result};
+use cere_catalogue::ensure;
 use cere_format::build::RegionKind;
 use cere_format::package::PACKAGE_EXTENSION;
 use cere_format::store::Store;
@@ -222,7 +223,11 @@ impl Crew for Nodes<'_> {
                 }
             });
         }
-        ensure!(replies.len() == tasks.len(), "the job has other tasks");
+        ensure!(
+            replies.len() == tasks.len(),
+            E9001,
+            "the results of the job are of other tasks: remove its directory and start again"
+        );
         Ok(replies)
     }
 
@@ -306,6 +311,7 @@ impl Region {
             let (package, manifest, sha256) = replays.unpack(&file)?;
             ensure!(
                 sha256 == codelet.sha256,
+                E6307,
                 "{} is damaged: its checksum is not that of its name",
                 file.display()
             );

@@ -11,7 +11,8 @@ use super::found::Found;
 use super::request::Request;
 use super::task::{Done, Task, Work};
 use crate::{AWAITED, Space, Suspect, Variant, suspects};
-use anyhow::{Context, Error, Result, bail};
+use anyhow::{Context, Error, Result};
+use cere_catalogue::bail;
 use cere_format::build::RegionKind;
 use cere_measure::{Lab, Target};
 use cere_system::console::print;
@@ -80,7 +81,7 @@ pub fn here<'a>(
         }
     }
     if pairs.is_empty() {
-        bail!(NONE_LEFT);
+        bail!(E6404, "{NONE_LEFT}");
     }
     let courses: Vec<&Course> = pairs.iter().map(|(course, _)| course).collect();
     let mut left = budget(request, &courses, start);
@@ -152,7 +153,7 @@ pub fn elsewhere<'a>(
         }
     }
     if courses.is_empty() {
-        bail!(NONE_LEFT);
+        bail!(E6404, "{NONE_LEFT}");
     }
     let mut left = budget(request, &courses.iter().collect::<Vec<_>>(), start);
     let batch = request.spread.and_then(|spread| spread.batch);
@@ -195,7 +196,7 @@ pub fn confirm_elsewhere(
         course.found.spent += spent;
         let decision = reply.and_then(|done| match done {
             Done::Decided(decision) => Ok(decision),
-            _ => bail!("a worker did something else than measure again"),
+            _ => bail!(E9001, "a worker did something else than measure again"),
         });
         found.push(conclude(events, course, decision)?);
     }

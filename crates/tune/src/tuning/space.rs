@@ -1,7 +1,8 @@
 //! Opens spaces.
 
 use crate::{Pipeline, Space};
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow};
+use cere_catalogue::{OrCoded, bail, codes};
 use cere_package::{lacks, machine};
 use cere_store::state;
 use cere_toolchain::command::{Line, run};
@@ -13,7 +14,7 @@ pub fn text(name: &str) -> Result<String> {
         return Ok(text.to_owned());
     }
     let known: Vec<&str> = Space::built_in_names().collect();
-    state::read_text(name.as_ref()).with_context(|| {
+    state::read_text(name.as_ref()).or_coded(codes::E6406, || {
         format!(
             "there is no space {name}: name one of {}, or a file",
             known.join(", ")
@@ -38,13 +39,19 @@ pub fn open(name: &str, text: &str, change_values: bool) -> Result<Opened> {
         space = space.values_kept();
     }
     if space.size() == 0.0 {
-        bail!("the space {name} has nothing to try: its flags change values (--change-values)");
+        bail!(
+            E6412,
+            "the space {name} has nothing to try: its flags change values (--change-values)"
+        );
     }
     let known = clang_knows(&space).with_context(|| format!("the space {name}"));
     known?;
     let left_out = only_runnable(&mut space);
     if space.size() == 0.0 {
-        bail!("the space {name} has nothing that this processor can run");
+        bail!(
+            E6413,
+            "the space {name} has nothing that this processor can run"
+        );
     }
     let pipeline = match &space.sequences {
         None => None,

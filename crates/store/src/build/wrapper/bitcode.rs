@@ -3,7 +3,8 @@
 use super::job::Job;
 use super::said;
 use crate::state;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
+use cere_catalogue::ensure;
 use cere_toolchain::arguments::Item;
 use object::ReadRef;
 use object::read::ReadCache;
@@ -134,13 +135,19 @@ impl Job {
             let status = self.instrumented((&source, Some("ir")), &line, &object, room)?;
             ensure!(
                 status == 0,
+                E1030,
                 "{} of {path} cannot be compiled: see above",
                 name.display()
             );
             ar.arg(object);
         }
         let status = ar.status().with_context(|| format!("cannot run {AR}"))?;
-        ensure!(status.success(), "{AR} could not make {}", to.display());
+        ensure!(
+            status.success(),
+            E1030,
+            "{AR} could not make {}",
+            to.display()
+        );
         Ok(())
     }
 }

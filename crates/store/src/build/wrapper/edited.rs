@@ -6,7 +6,8 @@ use super::job::Job;
 use super::tools::{compiler, drivers};
 use super::{front, modules, rust};
 use crate::{components, state};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use cere_catalogue::{OrCoded, bail, codes};
 use cere_format::build::{
     BUILD_VERSION, CompileCommand, ENV_COMMAND, ENV_KEPT_ALONE, Language, Unit,
 };
@@ -163,6 +164,7 @@ fn line(unit: &Unit, edit: &Edit, scratch: &Path, object: &Path) -> Result<(Job,
             options.push(format!("-I{}", beside.display()));
         }
         _ => bail!(
+            E5313,
             "{}: flang reads no file in another's place: give the tree with the edited source by --dir",
             unit.source.display()
         ),
@@ -193,6 +195,7 @@ pub fn plainly(
 ) -> Result<Result<(), String>> {
     if !matches!(unit.language.facts().front, Front::Driver) {
         bail!(
+            E5313,
             "{}: its compiler has a form of its own",
             unit.source.display()
         );
@@ -215,6 +218,7 @@ fn recorded(unit: &Unit, edit: &Edit) -> Result<(Vec<String>, PathBuf)> {
     let directory = PathBuf::from(moved(&command.directory.to_string_lossy(), edit));
     if !directory.is_dir() {
         bail!(
+            E5314,
             "{} was compiled in {}, which is not there: make the build's directories first",
             unit.source.display(),
             directory.display()
@@ -277,7 +281,7 @@ fn by_own(unit: &Unit, edit: &Edit, scratch: &Path, plugin: &Path, parse: Parse)
     for (original, new) in &edit.replaced {
         let mut words = given.iter_mut();
         let word = words.find(|word| directory.join(word.as_str()) == *original);
-        let word = word.with_context(|| {
+        let word = word.or_coded(codes::E5313, || {
             format!(
                 "{}: the compiler of {} reads no file in another's place: give the tree with the edited source by --dir",
                 original.display(),
@@ -293,6 +297,7 @@ fn by_own(unit: &Unit, edit: &Edit, scratch: &Path, plugin: &Path, parse: Parse)
     state::make_directory(&bitcode)?;
     let Ok(call) = parse(&given, &bitcode) else {
         bail!(
+            E1031,
             "the recorded command of {} compiles nothing: build it again with `cere instrument`",
             unit.source.display()
         );
@@ -352,7 +357,7 @@ impl Tree {
     }
 
     fn path(&self, file: &Path) -> Result<PathBuf> {
-        let below = file.strip_prefix(&self.from).with_context(|| {
+        let below = file.strip_prefix(&self.from).or_coded(codes::E5313, || {
             format!(
                 "{} is not below {}: give the tree with the edited source by --dir",
                 file.display(),
@@ -429,7 +434,7 @@ fn source_of(unit: &Unit, edit: &Edit, job: &Job) -> Result<(String, Option<Stri
         [only] => Some(only),
         several => several.iter().find(|(path, _)| same(path)),
     };
-    let (path, explicit) = chosen.with_context(|| {
+    let (path, explicit) = chosen.or_coded(codes::E1031, || {
         format!(
             "the recorded command of {} does not name it: build it again with `cere instrument`",
             unit.source.display()
@@ -437,6 +442,7 @@ fn source_of(unit: &Unit, edit: &Edit, job: &Job) -> Result<(String, Option<Stri
     })?;
     if *path == "-" {
         bail!(
+            E2024,
             "{} was compiled from standard input, which is gone: give its text by --source",
             unit.source.display()
         );
@@ -547,7 +553,9 @@ fn attempt(
         );
         sandbox
             .confine(&mut command, &task)
-            .with_context(|| format!("cannot confine {}", step.program.display()))?;
+            .or_coded(codes::E5036, || {
+                format!("cannot confine {}", step.program.display())
+            })?;
     }
     if unit.language == Language::Rust {
         command.env(rust::BOOTSTRAP, "1");
@@ -573,6 +581,7 @@ fn kept(store: &Store) -> Result<PathBuf> {
     match &state::current_units(store)?[..] {
         [unit] => Ok(store.unit_ir(&unit.id)),
         units => bail!(
+            E9001,
             "the compiler kept {} units of one source: this is a bug, please report it",
             units.len()
         ),

@@ -1,7 +1,8 @@
 //! Other compilers' front ends: they write bitcode that is not optimised, and clang makes the code of it.
 
 use super::tools::compiler;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use cere_catalogue::bail;
 use cere_format::build::Language;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -35,7 +36,7 @@ pub fn find(named: &str, language: Language) -> Result<PathBuf> {
     }
     let file = std::path::absolute(path.with_file_name(&name))?;
     if !file.is_file() {
-        bail!("there is no compiler {}", file.display());
+        bail!(E8005, "there is no compiler {}", file.display());
     }
     Ok(file)
 }
@@ -72,10 +73,12 @@ pub fn check(named: &str) -> Result<String> {
     });
     match version {
         None => bail!(
+            E1025,
             "--compiler {named}: {} is not made of clang ({first}), so it writes no bitcode that clang 22 reads",
             file.display()
         ),
         Some(version) if version > 22 => bail!(
+            E1025,
             "--compiler {named}: {} is clang {version}, whose bitcode clang 22 does not read: name an older one",
             file.display()
         ),

@@ -17,7 +17,8 @@ mod rust;
 pub mod said;
 mod tools;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
+use cere_catalogue::anyhow;
 use cere_format::build::LinkCommand;
 use cere_format::language::Front;
 use cere_toolchain::arguments::{self, Item};
@@ -71,7 +72,7 @@ pub fn run(tool: Tool) -> Result<u8> {
         .skip(1)
         .map(|a| {
             a.into_string()
-                .map_err(|a| anyhow!("the argument {} is not UTF-8", a.display()))
+                .map_err(|a| anyhow!(E4014, "the argument {} is not UTF-8", a.display()))
         })
         .collect::<Result<Vec<String>>>()?;
     let named = named_by_path()?;

@@ -3,7 +3,8 @@
 
 use super::said;
 use crate::state;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use cere_catalogue::{OrCoded, bail, codes};
 use cere_format::build::Language;
 use cere_format::store::Store;
 use cere_system::console::note;
@@ -112,6 +113,7 @@ fn of_mpi(store: &Store, flang: &Path, directory: &Path) -> Result<PathBuf> {
     write(&source, &module)?;
     if let Err(said) = compile(flang, &source, &made) {
         bail!(
+            E1028,
             "the module mpi cannot be made from {}: {said}",
             real.join(HEADER).display()
         );
@@ -182,13 +184,15 @@ pub fn make(store: &Store, flang: &Path, sources: &[PathBuf]) -> Result<()> {
     }
     let mut waiting = Vec::new();
     for directory in sources {
-        let entries = std::fs::read_dir(directory)
-            .with_context(|| format!("--module-source: cannot read {}", directory.display()))?;
+        let entries = std::fs::read_dir(directory).or_coded(codes::E1029, || {
+            format!("--module-source: cannot read {}", directory.display())
+        })?;
         let files = entries.flatten().map(|entry| entry.path());
         waiting.extend(files.filter(|path| Language::of_source(path) == Some(Language::Fortran)));
     }
     if waiting.is_empty() {
         bail!(
+            E1029,
             "--module-source: there is no source of Fortran in the directory: name the one with the module's .f90 files"
         );
     }
@@ -212,6 +216,7 @@ pub fn make(store: &Store, flang: &Path, sources: &[PathBuf]) -> Result<()> {
         }
         if waiting.len() == before {
             bail!(
+                E1029,
                 "--module-source: flang cannot compile {before} of the sources, the last of them {said}"
             );
         }

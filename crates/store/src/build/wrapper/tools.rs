@@ -1,6 +1,7 @@
 //! The compilers that wrappers stand for: their names, and where they are.
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result};
+use cere_catalogue::{anyhow, bail};
 use cere_format::build::{ENV_STORE, Language};
 use cere_format::language::Front;
 use cere_format::store::Store;
@@ -106,6 +107,7 @@ pub fn store() -> Result<Store> {
         return Ok(Store::new(bin.parent().context("no parent")?));
     }
     bail!(
+        E1019,
         "{ENV_STORE} is not set: compilers wrapped by cere run under `cere instrument -- <build command>`"
     )
 }
@@ -122,8 +124,11 @@ pub fn compiler(name: &str) -> Result<PathBuf> {
         .map(|directory| directory.join(name))
         .find(|path| path.is_file() && !wrapper(path))
         .ok_or_else(|| match name.ends_with("-22") {
-            true => anyhow!("{name} is not in PATH: install LLVM 22 with clang and flang"),
-            false => anyhow!("{name} is not in PATH: install it, or correct PATH"),
+            true => anyhow!(
+                E1001,
+                "{name} is not in PATH: install LLVM 22 with clang and flang"
+            ),
+            false => anyhow!(E1032, "{name} is not in PATH: install it, or correct PATH"),
         })
 }
 
