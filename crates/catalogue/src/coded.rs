@@ -1,8 +1,8 @@
 //! Errors that carry the code of their entry.
 
-use crate::codes;
 use crate::entry::Code;
 use crate::said::said;
+use crate::stages::codes;
 use anyhow::{Error, Result};
 use std::fmt::{self, Display};
 use std::io::{self, ErrorKind};

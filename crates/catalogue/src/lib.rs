@@ -21,31 +21,11 @@ mod stages;
 pub use coded::{Coded, OrCoded, caused, coded, of};
 pub use entry::{Code, Entry, Section};
 pub use said::said;
+pub use stages::{codes, entries, entry, sections};
 
 /// What the macros need of other crates.
 #[doc(hidden)]
 pub use ::anyhow as anyhow_crate;
 
-/// A constant for each code: `E2003` is `CERE-2003`.
-pub mod codes {
-    pub use crate::stages::codes::*;
-}
-
-/// Numbers that entries of earlier versions had. They are not used again.
+/// Numbers that entries of earlier versions had. They are not given again.
 pub const RETIRED: &[u16] = &[];
-
-/// The sections of the catalogue, in order of the guide's chapter.
-pub fn sections() -> impl Iterator<Item = &'static Section> {
-    stages::SECTIONS.iter().copied().flatten()
-}
-
-/// All entries, by section.
-pub fn entries() -> impl Iterator<Item = &'static Entry> {
-    sections().flat_map(|section| section.entries)
-}
-
-/// The entry of a code as a user types it: `CERE-2003`, `cere-2003`, `E2003`, `2003`. None if there is no such code.
-pub fn entry(word: &str) -> Option<&'static Entry> {
-    let code = Code::parse(word)?;
-    entries().find(|entry| entry.code == code)
-}

@@ -1,6 +1,7 @@
 //! The guide's chapter "Troubleshooting by message", made of the catalogue.
 
 use crate::entry::{Entry, Section};
+use crate::stages::sections;
 
 /// The head of the chapter.
 const HEAD: &str = "\
@@ -20,11 +21,11 @@ the message.
 pub fn troubleshooting() -> String {
     let mut page = HEAD.to_owned();
     page.push('\n');
-    for section in crate::sections() {
+    for section in sections() {
         let anchor = anchor(section.title);
         page.push_str(&format!("- [{}](#{anchor})\n", section.title));
     }
-    crate::sections().for_each(|section| page.push_str(&table(section)));
+    sections().for_each(|section| page.push_str(&table(section)));
     page
 }
 

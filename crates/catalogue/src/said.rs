@@ -2,6 +2,7 @@
 //! without an entry of their own have errors as enums: their texts are the same wherever they are shown.
 
 use crate::entry::Entry;
+use crate::stages::entries;
 use std::sync::LazyLock;
 
 /// Literal characters that a form needs at least: less would fit anything.
@@ -10,7 +11,7 @@ const LEAST: usize = 8;
 /// Forms of messages as their literal pieces, the longest first.
 static FORMS: LazyLock<Vec<Form>> = LazyLock::new(|| {
     let forms = |entry: &'static Entry| entry.says.iter().map(move |says| Form::of(entry, says));
-    let mut forms: Vec<Form> = crate::entries().flat_map(forms).collect();
+    let mut forms: Vec<Form> = entries().flat_map(forms).collect();
     forms.sort_by_key(|form| std::cmp::Reverse(form.literal));
     forms
 });
@@ -85,7 +86,7 @@ mod tests {
     /// An example is what its entry's forms say.
     #[test]
     fn examples_belong_to_their_entries() {
-        let wrong: Vec<&str> = crate::entries()
+        let wrong: Vec<&str> = entries()
             .filter(|entry| !entry.example.is_empty())
             .filter(|entry| said(entry.example).map(|found| found.code) != Some(entry.code))
             .map(|entry| entry.example)

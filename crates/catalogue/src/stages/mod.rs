@@ -9,9 +9,9 @@ mod store;
 mod system;
 mod usage;
 
-use crate::entry::Section;
+use crate::entry::{Code, Entry, Section};
 
-/// All codes.
+/// A constant for each code: `E2003` is `CERE-2003`.
 pub mod codes {
     pub use super::build::codes::*;
     pub use super::capture::codes::*;
@@ -23,8 +23,8 @@ pub mod codes {
     pub use super::usage::codes::*;
 }
 
-/// The sections of each stage.
-pub const SECTIONS: [&[Section]; 8] = [
+/// The sections of each stage, in order of the guide's chapter.
+const SECTIONS: [&[Section]; 8] = [
     store::SECTIONS,
     build::SECTIONS,
     profile::SECTIONS,
@@ -34,3 +34,19 @@ pub const SECTIONS: [&[Section]; 8] = [
     system::SECTIONS,
     usage::SECTIONS,
 ];
+
+/// The sections of the catalogue, in order of the guide's chapter.
+pub fn sections() -> impl Iterator<Item = &'static Section> {
+    SECTIONS.iter().copied().flatten()
+}
+
+/// All entries, by section.
+pub fn entries() -> impl Iterator<Item = &'static Entry> {
+    sections().flat_map(|section| section.entries)
+}
+
+/// The entry of a code as a user types it: `CERE-2003`, `cere-2003`, `E2003`, `2003`. None if there is no such code.
+pub fn entry(word: &str) -> Option<&'static Entry> {
+    let code = Code::parse(word)?;
+    entries().find(|entry| entry.code == code)
+}

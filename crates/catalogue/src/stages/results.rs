@@ -386,7 +386,7 @@ stage! {
             "all are constant or have no value",
             "choose others with `--metrics`";
         E6304 "a region that is not covered"
-            ["... count as uncovered", "... counts as uncovered", "not timed: ...", "not measured: ..."]
+            ["... count as uncovered", "... counts as uncovered", "not timed: ..."]
             "a codelet of the region cannot be replayed, or is too short; the reason follows",
             "nothing, or capture it again";
         E6305 "a subset of one program"
@@ -549,10 +549,6 @@ stage! {
             ["nothing is surely faster than the code as built"]
             "no winner was confirmed",
             "a larger budget or another space";
-        E6418 "chunks of a search have no result"
-            ["... of ... chunks have no result (...): the same command goes on with them"]
-            "a machine was lost, or cannot replay the region as built",
-            "the same command; another machine if the reason says so";
         E6419 "machines of several kinds"
             ["processors of ... kinds take part (...)"]
             "machines of `--on` differ",
