@@ -44,7 +44,7 @@ pub struct Options {
     /// Write the profile in another tool's format to stdout. `folded`: stacks for flame graphs; `perf`: the text of `perf script`;
     /// `speedscope`; `chrome`: trace events, for Perfetto too; `hatchet`: trees for Hatchet and Thicket; `prometheus`; `series`: each
     /// kept invocation as CSV
-    #[arg(long, value_name = "FORMAT", conflicts_with_all = ["json", "csv", "energy"], value_parser = clap::builder::PossibleValuesParser::new(Format::ALL.map(Format::name)).map(|name| Format::named(&name)))]
+    #[arg(long, value_name = "FORMAT", conflicts_with_all = ["json", "csv", "energy"], value_parser = clap::builder::PossibleValuesParser::new(Format::ALL.map(Format::name)).try_map(|name| Format::named(&name).ok_or("it is no format")))]
     export: Option<Format>,
     /// With --export: write to this file in place of stdout
     #[arg(short, long, value_name = "FILE", requires = "export")]

@@ -3,7 +3,7 @@
 //! Every replay holds the cache's lock shared. Things are removed under the exclusive lock alone, hence when no other
 //! replay runs, and are renamed before, so that a command killed half way leaves nothing half-removed under its name.
 
-use crate::state;
+use crate::state::{self, GONE};
 use std::fs::{self, File, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -62,9 +62,6 @@ pub fn if_changed(directory: &Path, limit: u64, stamp: &Path, f: impl FnOnce()) 
         let _ = fs::write(stamp, limit.to_string());
     }
 }
-
-/// What the name of an entry begins with that is being removed.
-pub(crate) const GONE: &str = ".gone.";
 
 /// Bytes on disk below `path`.
 pub(crate) fn size(path: &Path, metadata: &Metadata) -> u64 {

@@ -176,7 +176,7 @@ pub fn remove(plan: &Plan, _alone: &Alone) -> Result<()> {
 /// The name of `path` while it is removed.
 fn hidden(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    path.with_file_name(format!("{}{name}", bound::GONE))
+    path.with_file_name(format!("{}{name}", state::GONE))
 }
 
 /// Bytes on disk of a store and the user's cache.

@@ -73,6 +73,9 @@ pub fn write_text(path: &Path, text: &str) -> Result<()> {
     write_bytes(path, text.as_bytes())
 }
 
+/// What the name of an entry begins with that is being removed.
+pub(crate) const GONE: &str = ".gone.";
+
 /// What the name of a file begins with that is not whole yet; the process that writes it follows.
 const UNFINISHED: &str = ".unfinished.";
 
@@ -183,7 +186,7 @@ fn sweep(store: &Store) {
             .strip_prefix(UNFINISHED)
             .and_then(|rest| rest.split('.').next());
         let package = name.starts_with('.') && name.ends_with(PACKAGE_UNFINISHED);
-        name.starts_with(crate::bound::GONE)
+        name.starts_with(GONE)
             || package
             || process.is_some_and(|id| !Path::new("/proc").join(id).exists())
     };

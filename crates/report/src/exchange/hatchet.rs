@@ -1,7 +1,6 @@
 //! A list of trees as Hatchet's and Thicket's `from_literal` take it.
 
-use super::place;
-use super::stacks::{Lane, Times, lanes};
+use super::stacks::{Lane, Times, lanes, place};
 use cere_format::profile::Profile;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

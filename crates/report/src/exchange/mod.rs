@@ -51,10 +51,9 @@ impl Format {
         Self::Series,
     ];
 
-    /// The one of this name; the first if there is none.
-    pub fn named(name: &str) -> Self {
-        let of_name = |format: &Self| format.name() == name;
-        Self::ALL.into_iter().find(of_name).unwrap_or(Self::Folded)
+    /// The one of this name, if there is one.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|format| format.name() == name)
     }
 
     /// Its name on the command line.
@@ -82,12 +81,4 @@ pub fn text(profile: &Profile, format: Format) -> String {
         Format::Prometheus => series::prometheus(profile),
         Format::Series => series::csv(profile),
     }
-}
-
-/// The file and the line in a region's name, `function@file:line`, which a number may follow.
-fn place(name: &str) -> Option<(&str, u32)> {
-    let (_, place) = name.rsplit_once('@')?;
-    let (file, line) = place.rsplit_once(':')?;
-    let line = line.split('#').next()?;
-    Some((file, line.parse().ok()?))
 }

@@ -1,7 +1,6 @@
 //! speedscope's file format: a sampled profile for each thread, weights in seconds.
 
-use super::place;
-use super::stacks::{lanes, program};
+use super::stacks::{lanes, place, program};
 use cere_format::profile::Profile;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

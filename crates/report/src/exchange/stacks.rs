@@ -179,3 +179,11 @@ fn sum(all: Vec<(Vec<String>, Times)>) -> BTreeMap<Vec<String>, Times> {
     }
     stacks
 }
+
+/// The file and the line in a region's name, `function@file:line`, which a number may follow.
+pub fn place(name: &str) -> Option<(&str, u32)> {
+    let (_, place) = name.rsplit_once('@')?;
+    let (file, line) = place.rsplit_once(':')?;
+    let line = line.split('#').next()?;
+    Some((file, line.parse().ok()?))
+}
