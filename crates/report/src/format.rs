@@ -30,9 +30,11 @@ pub fn brief(seconds: f64) -> String {
 /// HTML of a text in which commands stand between backticks.
 pub fn marked(text: &str) -> String {
     let text = escape(&visible(text));
+    if text.matches('`').count() % 2 == 1 {
+        return text;
+    }
     let parts = text.split('`').enumerate();
-    let odd = text.matches('`').count() % 2 == 1;
-    let whole = parts.map(|(number, part)| match number % 2 == 1 && !odd {
+    let whole = parts.map(|(number, part)| match number % 2 == 1 {
         true => format!("<code>{part}</code>"),
         false => part.to_owned(),
     });

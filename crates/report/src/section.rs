@@ -202,38 +202,9 @@ pub struct Section {
 pub fn section(data: &Data, rank: usize, id: String, row: Option<&Matched>) -> Section {
     let region = &data.profile.regions[rank];
     let hz = data.profile.tsc_hz;
-    let brief_cycles = |cycles: f64| brief(cycles / hz);
-    let codelets: Vec<_> = data
-        .codelets
-        .iter()
-        .filter(|c| c.manifest.key == region.key)
-        .collect();
+    let codelets: Vec<_> = data.codelets_of(&region.key).collect();
     let found = cere_capture::classes::of(region);
-    let mut facts = vec![
-        ("Share of run time, self", share(region.share)),
-        ("Self time", brief(region.self_seconds)),
-        ("Inclusive time", brief(region.inclusive_seconds)),
-        ("Invocations", count(region.invocations)),
-        (
-            "Shortest, mean, longest",
-            format!(
-                "{}, {}, {}",
-                brief_cycles(region.cycles_min as f64),
-                brief_cycles(region.cycles_mean),
-                brief_cycles(region.cycles_max as f64)
-            ),
-        ),
-    ];
-    if let Ok(found) = &found {
-        facts.push(("Performance classes", found.classes.len().to_string()));
-    }
-    let size: u64 = codelets.iter().map(|c| c.bytes).sum();
-    if !codelets.is_empty() {
-        facts.push((
-            "Codelets, on disk",
-            format!("{}, {}", codelets.len(), bytes(size)),
-        ));
-    }
+    let facts = facts(region, found.as_ref().ok(), &codelets, hz);
     let classes = found
         .as_ref()
         .map_or_else(|_| Vec::new(), |c| classes(c, &codelets, hz));
@@ -278,8 +249,8 @@ pub fn section(data: &Data, rank: usize, id: String, row: Option<&Matched>) -> S
         alike: match alike {
             true => format!(
                 "All invocations take alike: {} to {}.",
-                brief_cycles(region.cycles_min as f64),
-                brief_cycles(region.cycles_max as f64)
+                brief(region.cycles_min as f64 / hz),
+                brief(region.cycles_max as f64 / hz)
             ),
             false => String::new(),
         },
@@ -292,6 +263,42 @@ pub fn section(data: &Data, rank: usize, id: String, row: Option<&Matched>) -> S
         code: listing.map(Shown::of),
         source: source::excerpt(place, &costs.unwrap_or_default(), room),
     }
+}
+
+/// The facts on a region: label and value.
+fn facts(
+    region: &RegionProfile,
+    found: Option<&Classes>,
+    codelets: &[&Codelet],
+    hz: f64,
+) -> Vec<(&'static str, String)> {
+    let seconds = |cycles: f64| brief(cycles / hz);
+    let mut facts = vec![
+        ("Share of run time, self", share(region.share)),
+        ("Self time", brief(region.self_seconds)),
+        ("Inclusive time", brief(region.inclusive_seconds)),
+        ("Invocations", count(region.invocations)),
+        (
+            "Shortest, mean, longest",
+            format!(
+                "{}, {}, {}",
+                seconds(region.cycles_min as f64),
+                seconds(region.cycles_mean),
+                seconds(region.cycles_max as f64)
+            ),
+        ),
+    ];
+    if let Some(found) = found {
+        facts.push(("Performance classes", found.classes.len().to_string()));
+    }
+    if !codelets.is_empty() {
+        let size: u64 = codelets.iter().map(|c| c.bytes).sum();
+        facts.push((
+            "Codelets, on disk",
+            format!("{}, {}", codelets.len(), bytes(size)),
+        ));
+    }
+    facts
 }
 
 fn trace_note(plot: &trace::Trace, region: &RegionProfile) -> String {
