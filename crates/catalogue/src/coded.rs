@@ -2,7 +2,11 @@
 
 use crate::entry::Code;
 use crate::said::said;
-use crate::stages::codes;
+#[doc(hidden)]
+pub use crate::stages::codes;
+/// What the macros need of other crates.
+#[doc(hidden)]
+pub use ::anyhow as anyhow_crate;
 use anyhow::{Error, Result};
 use std::fmt::{self, Display};
 use std::io::{self, ErrorKind};
@@ -90,22 +94,34 @@ fn of_system(error: &io::Error) -> Option<Code> {
 /// Makes an error of a kind: `anyhow!(E2001, "there is no program {name}")`. Without a code it is `anyhow::anyhow!`.
 #[macro_export]
 macro_rules! anyhow {
-    ($code:ident, $($message:tt)+) => { $crate::coded($crate::codes::$code, format!($($message)+)) };
-    ($($message:tt)+) => { $crate::anyhow_crate::anyhow!($($message)+) };
+    ($code:ident, $($message:tt)+) => {
+        $crate::coded::coded($crate::coded::codes::$code, format!($($message)+))
+    };
+    ($($message:tt)+) => { $crate::coded::anyhow_crate::anyhow!($($message)+) };
 }
 
 /// Returns an error of a kind: `bail!(E2001, "there is no program {name}")`. Without a code it is `anyhow::bail!`.
 #[macro_export]
 macro_rules! bail {
-    ($($message:tt)+) => { return Err($crate::anyhow!($($message)+)) };
+    ($code:ident, $($message:tt)+) => {
+        return Err($crate::coded::coded($crate::coded::codes::$code, format!($($message)+)))
+    };
+    ($($message:tt)+) => { return Err($crate::coded::anyhow_crate::anyhow!($($message)+)) };
 }
 
 /// Returns an error of a kind unless a condition holds: `ensure!(n > 0, E8002, "{n} is no size")`. Without a code it is
 /// `anyhow::ensure!`.
 #[macro_export]
 macro_rules! ensure {
+    ($holds:expr, $code:ident, $($message:tt)+) => {
+        if !$holds {
+            return Err($crate::coded::coded($crate::coded::codes::$code, format!($($message)+)));
+        }
+    };
     ($holds:expr, $($message:tt)+) => {
-        if !$holds { $crate::bail!($($message)+) }
+        if !$holds {
+            return Err($crate::coded::anyhow_crate::anyhow!($($message)+));
+        }
     };
 }
 

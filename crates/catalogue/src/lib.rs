@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `stages` | the entries, by stage: the one place to add one |
 //! | [`codes`] | a constant for each entry: `E2003` is `CERE-2003` |
-//! | `coded` | errors with codes: [`bail!`], [`ensure!`], [`anyhow!`], [`Coded`]; [`of`] finds the code of an error |
+//! | [`mod@coded`] | errors with codes: [`bail!`], [`ensure!`], [`anyhow!`], [`Coded`]; [`of`] finds the code of an error |
 //! | `said` | finds the entry of a text that another process or language made |
 //! | [`page`] | the guide's chapter "Troubleshooting by message" |
 //!
@@ -12,7 +12,7 @@
 //! codelets, 7 the system and other machines, 8 the command line, 9 faults of CERE. A code is never given to another message:
 //! one that is not needed any more moves to [`RETIRED`].
 
-mod coded;
+pub mod coded;
 mod entry;
 pub mod page;
 mod said;
@@ -22,10 +22,6 @@ pub use coded::{Coded, OrCoded, caused, coded, of};
 pub use entry::{Code, Entry, Section};
 pub use said::said;
 pub use stages::{codes, entries, entry, sections};
-
-/// What the macros need of other crates.
-#[doc(hidden)]
-pub use ::anyhow as anyhow_crate;
 
 /// Numbers that entries of earlier versions had. They are not given again.
 pub const RETIRED: &[u16] = &[];

@@ -1,6 +1,5 @@
 //! The errors of reading a format: each carries the place and the value that was wrong.
 
-use crate::hexadecimal;
 use std::path::{Path, PathBuf};
 
 /// Why a file in one of CERE's formats could not be read or written.
@@ -30,11 +29,7 @@ pub enum FormatError {
         available: u64,
     },
     /// The data does not start with the magic number of the format.
-    #[error(
-        "not {what}: it starts with {} instead of {}",
-        hexadecimal(found),
-        hexadecimal(expected)
-    )]
+    #[error("not {what}: it starts with {found:02x?} instead of {expected:02x?}")]
     WrongMagic {
         /// The format that was expected.
         what: &'static str,

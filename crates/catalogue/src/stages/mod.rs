@@ -13,14 +13,14 @@ use crate::entry::{Code, Entry, Section};
 
 /// A constant for each code: `E2003` is `CERE-2003`.
 pub mod codes {
-    pub use super::build::codes::*;
-    pub use super::capture::codes::*;
-    pub use super::profile::codes::*;
-    pub use super::replay::codes::*;
-    pub use super::results::codes::*;
-    pub use super::store::codes::*;
-    pub use super::system::codes::*;
-    pub use super::usage::codes::*;
+    pub use crate::stages::build::codes::*;
+    pub use crate::stages::capture::codes::*;
+    pub use crate::stages::profile::codes::*;
+    pub use crate::stages::replay::codes::*;
+    pub use crate::stages::results::codes::*;
+    pub use crate::stages::store::codes::*;
+    pub use crate::stages::system::codes::*;
+    pub use crate::stages::usage::codes::*;
 }
 
 /// The sections of each stage, in order of the guide's chapter.
