@@ -46,7 +46,8 @@ for sample in samples:
     assert re.fullmatch(r"\S+\s+\d+/\d+\s+\[\d+\]\s+[\d.]+:\s+\d+ \S+:", heading), heading
     assert frames and all(re.fullmatch(r"\s*[0-9a-f]+ .+ \(\S+\)", line) for line in frames), frames
 of_samples = sum(f" {REGION} (" in sample for sample in samples) / len(samples)
-assert abs(of_samples - of_region[0] / seconds) < 0.01, of_samples
+share = sum(int(count) for stack, count in folded if stack.endswith(REGION)) / sum(int(count) for _, count in folded)
+assert abs(of_samples - share) < 0.01, (of_samples, share)
 
 trace = json.loads(Path("chrome").read_text())
 spans = [event for event in trace["traceEvents"] if event["ph"] == "X"]

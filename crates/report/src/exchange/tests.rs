@@ -87,17 +87,17 @@ fn trees_and_events_nest() {
     assert_eq!(trees[1]["frame"]["name"], "my app, thread 4");
     let trace = parsed(Format::Chrome);
     let events = trace["traceEvents"].as_array().expect("events");
-    let spans: Vec<(f64, f64)> = events[2..]
-        .iter()
-        .map(|e| {
-            (
-                e["ts"].as_f64().expect("a time"),
-                e["dur"].as_f64().expect("a time"),
-            )
-        })
+    let nanoseconds = |of: &Value| (of.as_f64().expect("a time") * 1e3).round();
+    let spans = events[2..].iter();
+    let spans: Vec<(f64, f64)> = spans
+        .map(|event| (nanoseconds(&event["ts"]), nanoseconds(&event["dur"])))
         .collect();
     // The second inner one, cut where its caller ends.
-    assert_eq!(spans, [(1.0, 0.9), (1.1, 0.3), (1.8, 0.1)], "{trace}");
+    assert_eq!(
+        spans,
+        [(1000.0, 900.0), (1100.0, 300.0), (1800.0, 100.0)],
+        "{trace}"
+    );
 }
 
 #[test]
