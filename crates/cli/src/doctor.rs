@@ -32,7 +32,7 @@ pub fn run(options: &Options) -> Result<u8> {
     if options.common.json {
         print::json(&show::doctor::json(&findings))?;
     } else {
-        print::out(&show::doctor::text(&findings))?;
+        print::text(&show::doctor::text(&findings))?;
     }
     Ok(u8::from(findings.is_lacking()))
 }

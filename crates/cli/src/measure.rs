@@ -2,7 +2,7 @@
 
 use crate::options::{self, Flags, Nodes, Timing};
 use crate::show;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 use cere_format::untrusted::is_plain;
 use cere_nodes::Place;
 use cere_predict::subset::archive;
@@ -129,7 +129,7 @@ pub fn run(options: &Options) -> Result<u8> {
     )?;
     match options.json {
         true => print::json(&show::subset::measured_json(&measurement))?,
-        false => print::out(&show::subset::measured_text(&measurement))?,
+        false => print::text(&show::subset::measured_text(&measurement))?,
     }
     let failed = measurement.codelets.iter().any(|m| m.rounds.is_empty());
     Ok(u8::from(failed))
@@ -140,14 +140,19 @@ impl Options {
     fn programs(&self, names: &[&str]) -> Result<BTreeMap<String, f64>> {
         let mut commands = Vec::new();
         for word in &self.run {
-            let (name, command) = word
+            let (given, _) = word
                 .split_once('=')
                 .with_context(|| format!("--run {word}: NAME=COMMAND is needed"))?;
-            ensure!(
-                names.contains(&name),
-                "--run {word}: the subset has no program {name}; it has {}",
-                names.join(", ")
-            );
+            // A program's name may hold a `=`.
+            let known = names.iter().copied();
+            let of = |name| Some((name, word.strip_prefix(name)?.strip_prefix('=')?));
+            let found = known
+                .filter_map(of)
+                .max_by_key(|(name, _): &(&str, &str)| name.len());
+            let (name, command) = found.with_context(|| {
+                let names = names.join(", ");
+                format!("--run {word}: the subset has no program {given}; it has {names}")
+            })?;
             commands.push((name, command));
         }
         let bar = progress::bar("running", (RUNS * commands.len()) as u64);

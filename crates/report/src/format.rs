@@ -45,16 +45,10 @@ pub fn bytes(bytes: u64) -> String {
 /// A region's name for a table: a long one is cut in the middle, so that file and line stay.
 pub fn name(name: &str) -> String {
     const LONGEST: usize = 110;
-    let length = name.chars().count();
-    if name.is_empty() {
-        return "(no name)".to_owned();
+    match name {
+        "" => "(no name)".to_owned(),
+        name => cere_system::console::short::fitting(&[name], LONGEST).concat(),
     }
-    if length <= LONGEST {
-        return name.to_owned();
-    }
-    let end = name.chars().skip(length - LONGEST / 2);
-    let begin = name.chars().take(LONGEST / 2 - 1);
-    begin.chain(['…']).chain(end).collect()
 }
 
 /// A cell of a sortable table: what it shows, and the number that it is sorted by.
@@ -100,7 +94,7 @@ mod tests {
         assert_eq!(bytes(1536), "1.5 KiB");
         assert_eq!(name("f@a.c:1"), "f@a.c:1");
         let long = format!("{}@map.h:41", "std::map<".repeat(40));
-        assert!(name(&long).ends_with("@map.h:41") && name(&long).chars().count() == 110);
+        assert!(name(&long).ends_with("*@map.h:41") && name(&long).chars().count() == 110);
         assert_eq!(Cell::known(None, percent).text, "–");
     }
 }

@@ -25,6 +25,7 @@ pub mod built;
 pub mod cache;
 pub mod codelets;
 pub mod commands;
+pub mod complete;
 pub mod components;
 pub mod current;
 pub mod find;

@@ -5,6 +5,7 @@ use anyhow::{Result, bail};
 use cere_format::build::{Region, Unit};
 use cere_format::profile::RegionKey;
 use cere_format::store::Store;
+use cere_system::console::short;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 use strsim::levenshtein;
@@ -147,7 +148,7 @@ pub fn pick(names: &[&str], pattern: &str) -> Result<Vec<usize>> {
         let hint = if near.is_empty() {
             String::new()
         } else {
-            format!(" (near: {})", near.join(", "))
+            format!(" (near: {})", short::list(&near))
         };
         bail!(
             "nothing is called {pattern}{hint}: `cere regions` and `cere codelets` list the names"
@@ -158,7 +159,7 @@ pub fn pick(names: &[&str], pattern: &str) -> Result<Vec<usize>> {
         bail!(
             "{pattern} begins {} names ({}): give more of it, or a glob such as '{pattern}*'",
             found.len(),
-            list.join(", ")
+            short::list(&list)
         );
     }
     Ok(found)

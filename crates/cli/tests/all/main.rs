@@ -36,6 +36,7 @@ mod short;
 mod split;
 mod store;
 mod study;
+mod tables;
 mod threads;
 mod tries;
 mod vivo;
