@@ -377,8 +377,8 @@ mod tests {
             .collect();
         for row in [
             &["hardware", "mean", "of", "10", "invocations"][..],
-            &["instructions", "1,000", "1,234", "1.234", "50.0", "%"],
-            &["cycles", "-", "100.0", "-", "50.0", "%"],
+            &["instructions", "1,000", "1,234", "1.234", "50.0"],
+            &["cycles", "-", "100.0", "-", "50.0"],
             &["llc_loads", "-", "-", "-", "-"],
             &[
                 "not",

@@ -62,13 +62,13 @@ fn every_line_fits_the_screen_and_names_select() {
         "regions",
         "profile --show",
         "codelets",
-        "select --coverage 50",
+        "select --coverage 20",
         "results",
-        "replay main@k.cpp:14",
-        "replay main@k.cpp:14 --operand list",
-        "count main@k.cpp:14",
-        "asm main@k.cpp:14",
-        "metrics main@k.cpp:14",
+        "replay main@k.cpp:15",
+        "replay main@k.cpp:15 --operand list",
+        "count main@k.cpp:15",
+        "asm main@k.cpp:15",
+        "metrics main@k.cpp:15",
         "check --rounds 1",
         "doctor",
     ];
@@ -148,7 +148,7 @@ fn terminals_have_a_width_and_colours() {
             "dumb",
             "\"$CERE\" regions; \"$CERE\" profile --show; \"$CERE\" codelets",
         );
-        assert!(shown.contains("main@k.cpp:14"), "{shown}");
+        assert!(shown.contains("main@k.cpp:15"), "{shown}");
         for row in shown.lines() {
             assert!(row.chars().count() <= columns, "{columns}: {row}\n{shown}");
         }
@@ -323,8 +323,8 @@ fn shells_complete_names() {
         &fish("cere regions std::__introsort_l"),
         "std::__introsort_loop<*>@stl_algo.h:",
     );
-    has(&fish("cere replay main@k.cpp:14"), "main@k.cpp:14:1");
-    has(&fish("cere --store .cere regions main"), "main@k.cpp:14\n");
+    has(&fish("cere replay main@k.cpp:15"), "main@k.cpp:15:1");
+    has(&fish("cere --store .cere regions main"), "main@k.cpp:15\n");
     assert_eq!(fish("cere regions nothing_is_called_so"), "");
     // Nothing is said where there is no store.
     let none = tempfile::tempdir().expect("a directory");
