@@ -7,6 +7,7 @@ use cere_format::build::{Region, RegionKind, ShortLoop, ShortLoops};
 use cere_format::profile::{Profile, RegionKey, RegionProfile};
 use cere_format::store::Store;
 use cere_store::state;
+use cere_system::console::short;
 use std::collections::HashMap;
 
 /// Cycles of a dormant probe and of the call of the outlined loop.
@@ -94,7 +95,7 @@ pub fn record(store: &Store, profile: &Profile) -> Result<Option<String>> {
     Ok((!names.is_empty()).then(|| {
         format!(
             "too short to be captured, and entered so often that probes slow the program down: {}. A clean build with `cere instrument` leaves such loops in place; with --all-loops it does not",
-            names.join(", ")
+            short::list(&names)
         )
     }))
 }

@@ -140,7 +140,7 @@ pub fn run(options: &Options) -> Result<u8> {
             true => print::json(
                 &serde_json::json!({"codelets": [], "skipped": [], "notes": [], "plan": plan}),
             )?,
-            false => print::out(&show::codelets::plan(&plan))?,
+            false => print::text(&show::codelets::plan(&plan))?,
         }
         return Ok(0);
     }
@@ -220,7 +220,7 @@ fn report(options: &Options, taken: &Taken, notes: &[String]) -> Result<()> {
             &serde_json::json!({"codelets": codelets, "skipped": skipped, "notes": notes, "plan": null}),
         )?;
     } else if !codelets.is_empty() {
-        print::out(&show::codelets::table(codelets))?;
+        print::text(&show::codelets::table(codelets))?;
     }
     for s in skipped {
         note!("skipped: {}: {}", s.region, print::reason(&s.reason));

@@ -14,6 +14,7 @@ use cere_measure::matching::{LEVELS, Matching};
 use cere_replay::Team;
 use cere_store::current::{self, codelets};
 use cere_system::console;
+use cere_system::console::color;
 use cere_system::console::print::{self, tell};
 
 /// Compare replays with the run: time and result of every region
@@ -87,7 +88,7 @@ fn counted(options: &Options) -> Result<u8> {
     .compare()?;
     match options.common.json {
         true => print::json(&show::counted::json(&compared, &chosen.notes))?,
-        false => print::out(&show::counted::text(&compared))?,
+        false => print::text(&show::counted::text(&compared))?,
     }
     tell(&chosen.notes);
     let same = compared.done.iter().all(|f| f.same_blocks);
@@ -125,7 +126,7 @@ pub fn run(options: &Options) -> Result<u8> {
     if options.common.json {
         print::json(&json(&matching, &chosen.notes))?;
     } else {
-        print::out(&text(&matching, options.max_error, &profile))?;
+        print::text(&text(&matching, options.max_error, &profile))?;
     }
     tell(&chosen.notes);
     let wrong = matching
@@ -142,10 +143,6 @@ pub fn run(options: &Options) -> Result<u8> {
     Ok(0)
 }
 
-fn percents(share: f64) -> String {
-    format!("{:.1} %", share * 100.0)
-}
-
 /// Of a program whose regions were profiled so, up to an error of `most` per cent.
 fn text(matching: &Matching, most: f64, profile: &Profile) -> String {
     let rows: Vec<Vec<String>> = matching
@@ -154,7 +151,7 @@ fn text(matching: &Matching, most: f64, profile: &Profile) -> String {
         .map(|row| {
             vec![
                 row.name.clone(),
-                percents(row.share),
+                print::percent(row.share),
                 match row.classes {
                     0 => "-".to_owned(),
                     classes => classes.to_string(),
@@ -163,20 +160,26 @@ fn text(matching: &Matching, most: f64, profile: &Profile) -> String {
                     .map_or("-".to_owned(), |r| format!("{:+.1} %", (r - 1.0) * 100.0)),
                 row.ratio_range.map_or("-".to_owned(), |(least, most)| {
                     let percent = |ratio: f64| (ratio - 1.0) * 100.0;
-                    format!("{:+.1} to {:+.1}", percent(least), percent(most))
+                    format!("{:+.1} % to {:+.1} %", percent(least), percent(most))
                 }),
-                row.verdict.map_or("-", Verdict::name).to_owned(),
+                row.verdict.map_or("-".to_owned(), color::verdict),
                 row.reason.clone().unwrap_or_else(|| "accepted".to_owned()),
             ]
         })
         .collect();
     let heading = [
-        "region", "coverage", "classes", "error", "rounds", "<verdict", "<",
+        "region",
+        "coverage",
+        "classes",
+        "error",
+        "rounds",
+        "<verdict",
+        "<for predictions",
     ];
     let mut text = print::table_of_names(&heading, rows);
     text.push_str(&format!(
         "\ncovered by codelets with the original's result: {}{}\n",
-        percents(matching.coverage),
+        print::percent(matching.coverage),
         match (matching.of_all_threads, profile.mpi_seconds > 0.0) {
             (Some(_), _) => " of the processor time of all threads",
             (None, true) => " of the time outside MPI",
@@ -187,7 +190,7 @@ fn text(matching: &Matching, most: f64, profile: &Profile) -> String {
         text.push_str(&format!(
             "accurately replayed within {:>2.0} %: {:>26}\n",
             level * 100.0,
-            percents(share)
+            print::percent(share)
         ));
     }
     if let Some(reduction) = matching.reduction {

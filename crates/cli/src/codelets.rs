@@ -68,7 +68,7 @@ pub fn run(options: &Options) -> Result<u8> {
     } else if sound.is_empty() && damaged.is_empty() {
         note!("no codelets yet: `cere capture -- ./app` takes some");
     } else {
-        print::out(&show::codelets::table(&sound))?;
+        print::text(&show::codelets::table(&sound))?;
     }
     let told = sound.iter().map(|c| (c.name.as_str(), c.notes.clone()));
     for note in grouped(told) {

@@ -78,7 +78,7 @@ pub fn run(options: &Options) -> Result<u8> {
     };
     match options.common.json {
         true => print::json(&show::compare::json(&all))?,
-        false => print::out(&show::compare::text(&all))?,
+        false => print::text(&show::compare::text(&all))?,
     }
     if let Some(file) = &options.plot {
         let title = format!("time of {} over that of {}", options.second, options.first);

@@ -43,11 +43,11 @@ pub fn run(options: &Options) -> Result<u8> {
         print::json(&show::doctor::json(&findings))?;
         return Ok(u8::from(findings.is_lacking()));
     }
-    print::out(&show::doctor::text(&findings))?;
+    print::text(&show::doctor::text(&findings))?;
     let commands = mend::commands(findings.items());
     if !commands.is_empty() && ask::can() && mend::offer(&commands)? {
         findings = look(&store);
-        print::out(&show::doctor::text(&findings))?;
+        print::text(&show::doctor::text(&findings))?;
     } else if commands.is_empty() && options.fix {
         note!("no item has a command that would mend it");
     }

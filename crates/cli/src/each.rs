@@ -37,7 +37,7 @@ pub fn each<T>(
         match made {
             Ok(made) => {
                 if !as_json && !as_csv {
-                    print::out(&(shown.text)(&made))?;
+                    print::text(&(shown.text)(&made))?;
                 }
                 all.push(made);
             }

@@ -163,7 +163,7 @@ fn check(options: &Options) -> Result<u8> {
     }
     match options.json {
         true => print::json(&show::guard::json(&all))?,
-        false => print::out(&show::guard::text(&all))?,
+        false => print::text(&show::guard::text(&all))?,
     }
     let written = |path: &Path, text: &str| {
         std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
@@ -252,7 +252,7 @@ fn list(fixture: &Fixture) -> Result<u8> {
         "<taken on",
     ];
     let tests = fixture.tests(&[])?;
-    print::out(&print::table_of_names(
+    print::text(&print::table_of_names(
         &heading,
         tests.iter().map(row).collect(),
     ))?;

@@ -95,7 +95,7 @@ pub fn run(options: &Options) -> Result<u8> {
     if options.common.json {
         print::json(&show::hybrid::json(&made, &notes))?;
     } else {
-        print::out(&show::hybrid::text(&made, options.explain))?;
+        print::text(&show::hybrid::text(&made, options.explain))?;
     }
     note!(
         "{}, {}",

@@ -118,7 +118,7 @@ pub fn run(options: &Options) -> Result<u8> {
     }
     match options.json {
         true => print::json(&machine)?,
-        false => print::out(&show::machine::text(&machine))?,
+        false => print::text(&show::machine::text(&machine))?,
     }
     Ok(0)
 }
@@ -131,7 +131,7 @@ fn print_blocking(options: &Options, machine: &Machine, kernel: Kernel) -> Resul
     };
     match options.json {
         true => print::json(&show::blocking::json(machine, &blocking))?,
-        false => print::out(&show::blocking::text(machine, &blocking))?,
+        false => print::text(&show::blocking::text(machine, &blocking))?,
     }
     Ok(0)
 }

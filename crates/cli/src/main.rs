@@ -32,6 +32,7 @@
 //! | `mcp` | a server for agents: they look at regions and try edits |
 //! | `doctor` | whether this machine has what CERE needs, and how well it measures |
 //! | `clean` | frees space: caches, and what belongs to older builds |
+//! | `complete` | names for completions of shells (hidden) |
 //! | `manual` | man pages and completions, for `make install` (hidden) |
 
 mod ask;
@@ -41,6 +42,7 @@ mod check;
 mod clean;
 mod codelets;
 mod compare;
+mod complete;
 mod count;
 mod doctor;
 #[cfg(test)]
@@ -80,8 +82,8 @@ mod watch;
 mod work;
 
 use cere_store::build::wrapper;
-use cere_system::console::print;
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use cere_system::console::{color, print};
+use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::process::ExitCode;
 
 /// Takes a program apart into codelets: hot loops that run alone.
@@ -123,6 +125,7 @@ enum Command {
     Reduce(reduce::Options),
     Guard(guard::Options),
     Compare(compare::Options),
+    Complete(complete::Options),
     Count(count::Options),
     Asm(asm::Options),
     Explain(explain::Options),
@@ -167,7 +170,12 @@ fn main() -> ExitCode {
 
 /// Parses the command line.
 fn parse() -> anyhow::Result<Cli> {
-    let matches = Cli::command().get_matches();
+    // What clap writes follows the same conventions, but for FORCE_COLOR.
+    let color = match color::is_forced() {
+        true => ColorChoice::Always,
+        false => ColorChoice::Auto,
+    };
+    let matches = Cli::command().color(color).get_matches();
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let subcommands = Cli::command();
     let name = matches.subcommand_name().unwrap_or_default();
@@ -192,6 +200,7 @@ fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Reduce(options) => reduce::run(&options),
         Command::Guard(options) => guard::run(&options),
         Command::Compare(options) => compare::run(&options),
+        Command::Complete(options) => complete::run(&options, &Cli::command()),
         Command::Count(options) => count::run(&options),
         Command::Asm(options) => asm::run(&options),
         Command::Explain(options) => explain::run(&options),

@@ -1,7 +1,7 @@
 //! `cere manual DIR`: man pages and completions of shells, for installing. Hidden: `make install` and the Debian package
 //! call it.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap_complete::Shell;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -36,6 +36,7 @@ pub fn run(options: &Options, cli: &clap::Command) -> Result<u8> {
         let directory = create_directory(&options.directory.join(directory))?;
         let mut text = Vec::new();
         clap_complete::generate(shell, &mut shown.clone(), "cere", &mut text);
+        let text = with_names(shell, &String::from_utf8_lossy(&text))?;
         let file = directory.join(name);
         fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
     }
@@ -44,6 +45,27 @@ pub fn run(options: &Options, cli: &clap::Command) -> Result<u8> {
         .with_context(|| format!("cannot write in {}", pages.display()))?;
     Ok(0)
 }
+
+/// The completion of options with that of names of regions and codelets, which asks `cere complete`.
+fn with_names(shell: Shell, options: &str) -> Result<String> {
+    Ok(match shell {
+        Shell::Bash => options.to_owned() + include_str!("complete/names.bash"),
+        Shell::Fish => options.to_owned() + include_str!("complete/names.fish"),
+        Shell::Zsh => {
+            let own = options.split_once(ZSH.0).zip(options.rsplit_once(ZSH.1));
+            let ((head, _), (body, _)) = own.context(
+                "clap_complete makes other functions for zsh: `cere manual` has to follow",
+            )?;
+            let body = &body[head.len() + ZSH.0.len()..];
+            let names = include_str!("complete/names.zsh");
+            format!("{head}\n_cere_options() {{{body}\n{names}")
+        }
+        other => bail!("names are not completed in {other}"),
+    })
+}
+
+/// Where zsh's function for options begins, and where it is called.
+const ZSH: (&str, &str) = ("\n_cere() {", "\nif [ \"$funcstack[1]\"");
 
 /// `cli` without hidden subcommands.
 fn without_hidden_commands(cli: &clap::Command) -> clap::Command {

@@ -3,7 +3,7 @@
 use crate::options::{self, Flags, Nodes, Timing};
 use crate::show;
 use anyhow::{Context, Result};
-use cere_catalogue::{OrCoded, bail, codes, ensure};
+use cere_catalogue::{OrCoded, bail, codes};
 use cere_format::untrusted::is_plain;
 use cere_nodes::Place;
 use cere_predict::subset::archive;
@@ -139,7 +139,7 @@ pub fn run(options: &Options) -> Result<u8> {
     )?;
     match options.json {
         true => print::json(&show::subset::measured_json(&measurement))?,
-        false => print::out(&show::subset::measured_text(&measurement))?,
+        false => print::text(&show::subset::measured_text(&measurement))?,
     }
     let failed = measurement.codelets.iter().any(|m| m.rounds.is_empty());
     Ok(u8::from(failed))
@@ -150,15 +150,19 @@ impl Options {
     fn programs(&self, names: &[&str]) -> Result<BTreeMap<String, f64>> {
         let mut commands = Vec::new();
         for word in &self.run {
-            let (name, command) = word.split_once('=').or_coded(codes::E8004, || {
+            let (given, _) = word.split_once('=').or_coded(codes::E8004, || {
                 format!("--run {word}: NAME=COMMAND is needed")
             })?;
-            ensure!(
-                names.contains(&name),
-                E8004,
-                "--run {word}: the subset has no program {name}; it has {}",
-                names.join(", ")
-            );
+            // A program's name may hold a `=`.
+            let known = names.iter().copied();
+            let of = |name| Some((name, word.strip_prefix(name)?.strip_prefix('=')?));
+            let found = known
+                .filter_map(of)
+                .max_by_key(|(name, _): &(&str, &str)| name.len());
+            let (name, command) = found.or_coded(codes::E8004, || {
+                let names = names.join(", ");
+                format!("--run {word}: the subset has no program {given}; it has {names}")
+            })?;
             commands.push((name, command));
         }
         let bar = progress::bar("running", (RUNS * commands.len()) as u64);

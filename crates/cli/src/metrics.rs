@@ -82,7 +82,7 @@ pub fn run(options: &Options) -> Result<u8> {
         match (options.counting.common.json, options.counting.csv) {
             (true, _) => print::json(&*cere_count::metrics::METRICS)?,
             (_, true) => print::out(&show::metrics::list_csv())?,
-            _ => print::out(&show::metrics::list())?,
+            _ => print::text(&show::metrics::list())?,
         }
         return Ok(0);
     }

@@ -151,7 +151,7 @@ pub fn run(options: &Options) -> Result<u8> {
     if options.common.json {
         print::json(&prediction)?;
     } else {
-        print::out(&prediction.text())?;
+        print::text(&prediction.text())?;
     }
     if prediction.nothing() {
         bail!(
@@ -179,7 +179,7 @@ fn under_flags(options: &Options, file: &Path) -> Result<u8> {
     if options.common.json {
         print::json(&found)?;
     } else {
-        print::out(&flags::text(&found))?;
+        print::text(&flags::text(&found))?;
     }
     tell(&found.notes);
     Ok(0)
@@ -192,7 +192,7 @@ fn of_energy(options: &Options) -> Result<u8> {
     let found = energy::predict(&store, &settings, &console::events())?;
     match options.common.json {
         true => print::json(&found)?,
-        false => print::out(&found.text())?,
+        false => print::text(&found.text())?,
     }
     tell(&found.notes);
     Ok(0)
@@ -213,7 +213,7 @@ fn on_machines(options: &Options) -> Result<u8> {
         let ranked = machines::rank(&all)?;
         match options.common.json {
             true => print::json(&ranked)?,
-            false => print::out(&machines::rank_text(&ranked))?,
+            false => print::text(&machines::rank_text(&ranked))?,
         }
         return Ok(0);
     }
@@ -222,7 +222,7 @@ fn on_machines(options: &Options) -> Result<u8> {
         (true, all) => print::json(&all)?,
         (false, all) => {
             let texts: Vec<String> = all.iter().map(machines::text).collect();
-            print::out(&texts.join("\n"))?;
+            print::text(&texts.join("\n"))?;
         }
     }
     let predicted = |p: &Predicted| p.outcome.predicted_seconds.is_some();

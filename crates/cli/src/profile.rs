@@ -179,6 +179,6 @@ fn print_profile(
         print::out(&show::profile::csv(profile))
     } else {
         let energy = energy.map_or(String::new(), Energy::text);
-        print::out(&(show::profile::text(profile) + &energy))
+        print::text(&(show::profile::text(profile) + &energy))
     }
 }

@@ -18,7 +18,7 @@ pub struct Options {
     patterns: Vec<String>,
 }
 
-/// Characters of the live-ins in the table, at most; `--json` has all.
+/// Characters of the live-ins in the table, at most; `--wide` and `--json` have all.
 const LIVE_INS: usize = 40;
 
 /// Runs the subcommand.
@@ -30,7 +30,7 @@ pub fn run(options: &Options) -> Result<u8> {
         print::json(&chosen.iter().map(|n| record(n)).collect::<Vec<_>>())?;
     } else {
         let rows: Vec<_> = chosen.iter().map(|n| row(n)).collect();
-        print::out(&print::table_of_names(
+        print::text(&print::table_of_names(
             &["region", "<kind", "exits", "<live-ins"],
             rows,
         ))?;

@@ -111,7 +111,7 @@ fn replay_all(options: &Options, results: &mut Vec<serde_json::Value>) -> Result
         match replay {
             Ok(replay) => {
                 if !options.common.json {
-                    print::out(&show::replay::text(&replay))?;
+                    print::text(&show::replay::text(&replay))?;
                 }
                 failures += u32::from(!passes(&replay, options));
                 results.push(show::replay::json(&replay, &options.replaying.flags.text));
@@ -151,7 +151,7 @@ fn list(options: &Options) -> Result<()> {
         let (package, manifest, _) = replays.unpack(&file)?;
         let known = operand::list(&package, &manifest)?;
         if !options.common.json {
-            print::out(&show::replay::operands(&manifest.name, &known))?;
+            print::text(&show::replay::operands(&manifest.name, &known))?;
         }
         all.push(serde_json::json!({"codelet": manifest.name, "operands": known}));
     }

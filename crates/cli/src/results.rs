@@ -4,6 +4,7 @@ use crate::options::Common;
 use anyhow::Result;
 use cere_store::names;
 use cere_store::results::{Database, Record, csv, warmup_name};
+use cere_system::console::color::{self, Tone};
 use cere_system::console::{note, print};
 use std::collections::BTreeSet;
 
@@ -41,7 +42,7 @@ pub fn run(options: &Options) -> Result<u8> {
     } else if options.csv {
         print::out(&csv::text(&records))?;
     } else if !none {
-        print::out(&table(&records))?;
+        print::text(&table(&records))?;
     }
     if none {
         note!("no records yet: `cere replay` leaves some");
@@ -87,10 +88,9 @@ fn table(records: &[Record]) -> String {
             or_dash(r.in_vivo_seconds.map(print::time)),
             or_dash(r.ratio().map(|ratio| format!("{ratio:.3}"))),
             match &r.times {
-                Some(_) => r.verdict.name(),
-                None => "failed",
-            }
-            .to_owned(),
+                Some(_) => color::verdict(r.verdict),
+                None => color::paint(Tone::Bad, "failed"),
+            },
             warmup_name(r.setting.warmup).to_owned(),
             r.when.clone(),
             r.machine.id.clone(),

@@ -375,7 +375,7 @@ pub fn run(options: &Options) -> Result<u8> {
     leave(options, &store, &document)?;
     match options.common.json {
         true => print::json(&document)?,
-        false => print::out(&show::roofline::text(&document))?,
+        false => print::text(&show::roofline::text(&document))?,
     }
     for apart in document.apart.iter().filter(|a| a.failed) {
         note!(

@@ -11,8 +11,8 @@ use cere_cluster::{ClassError, Cover, Goal, Rule, cover};
 use cere_format::profile::{Profile, RegionProfile};
 use cere_store::current;
 use cere_store::notes::Notes;
-use cere_system::console::note;
 use cere_system::console::print::{self, tell};
+use cere_system::console::{note, short};
 use std::collections::BTreeMap;
 
 /// Choose the cheapest regions to replay that cover the run
@@ -150,7 +150,7 @@ impl Choice {
         let row = |c: &Chosen| {
             vec![
                 c.name.clone(),
-                format!("{:.2} %", c.share * 100.0),
+                print::percent(c.share),
                 c.invocations.to_string(),
                 c.classes.to_string(),
                 print::time(c.cost_seconds),
@@ -190,14 +190,16 @@ pub fn run(options: &Options) -> Result<u8> {
     let profile = over_all_threads(&run).into_owned();
     let notes = Notes::of(&store)?.on_profile(&profile);
     let refused = Refused::of_profile(&store, &profile);
-    for region in profile.regions.iter().filter(|r| r.share >= NOTABLE) {
-        if let Some(reason) = refused.get(&region.name) {
-            note!(
-                "left out: {}: its capture was refused: {}",
-                region.name,
-                print::reason(reason)
-            );
-        }
+    let notable = profile.regions.iter().filter(|r| r.share >= NOTABLE);
+    let left_out: Vec<(&str, _)> = notable
+        .filter_map(|r| Some((r.name.as_str(), refused.get(&r.name)?)))
+        .collect();
+    let names: Vec<&str> = left_out.iter().map(|(name, _)| *name).collect();
+    for (name, (_, reason)) in short::names(&names, short::SENTENCE).iter().zip(left_out) {
+        note!(
+            "left out: {name}: its capture was refused: {}",
+            print::reason(reason)
+        );
     }
     let goal = Goal {
         coverage: options.coverage / 100.0,
@@ -211,7 +213,7 @@ pub fn run(options: &Options) -> Result<u8> {
         let names = choice.chosen.iter().map(|c| format!("{}\n", c.name));
         print::out(&names.collect::<String>())?;
     } else {
-        print::out(&choice.text())?;
+        print::text(&choice.text())?;
     }
     tell(&notes);
     Ok(0)

@@ -153,7 +153,7 @@ pub fn run(options: &Options) -> Result<u8> {
     }
     match options.json {
         true => print::json(&show::subset::json(&shown))?,
-        false => print::out(&show::subset::text(&shown))?,
+        false => print::text(&show::subset::text(&shown))?,
     }
     if shown.subset.programs.len() == 1 {
         note!("one program only: how well these codelets stand for others is not known");

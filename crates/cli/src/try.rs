@@ -124,7 +124,7 @@ pub fn run(options: &Options) -> Result<u8> {
 fn finish(options: &Options, regions: &[Region]) -> Result<u8> {
     match options.common.json {
         true => print::json(&show::edits::json(regions))?,
-        false => print::out(&show::edits::text(regions))?,
+        false => print::text(&show::edits::text(regions))?,
     }
     let mut tried = regions.iter().flat_map(|r| &r.tried);
     Ok(u8::from(!tried.all(Tried::is_right)))

@@ -162,7 +162,7 @@ pub fn run(options: &Options) -> Result<u8> {
     if options.common.json {
         print::json(&show::tune::json(&outcome, options.goal))?;
     } else {
-        print::out(&show::tune::text(&outcome))?;
+        print::text(&show::tune::text(&outcome))?;
     }
     let gains = |f: &tuning::Found| f.winner.is_some() || f.threads.is_some();
     match outcome.found.iter().any(gains) {

@@ -214,10 +214,10 @@ impl Session<'_> {
         text += &show::edits::best(&best, &self.watched.variant.flags);
         if keys::is_terminal() {
             keys::clear()?;
-            return print::out(&format!(
+            return print::text(&format!(
                 "{text}\nb: new baseline   r: try again   q: quit\n"
             ));
         }
-        print::out(&format!("{text}\n"))
+        print::text(&format!("{text}\n"))
     }
 }

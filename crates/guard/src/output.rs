@@ -2,6 +2,7 @@
 
 use crate::check::{Checked, State};
 use cere_system::console::print;
+use cere_timing::stats::Gain;
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use std::fmt::Write;
 
@@ -46,17 +47,17 @@ pub fn markdown(all: &[Checked]) -> String {
         0 => format!("### cere guard: {} regions, none slower\n\n", all.len()),
         _ => format!("### cere guard: {bad} of {} regions failed\n\n", all.len()),
     };
-    text += "| region | result | time | interval | instructions |\n|---|---|---|---|---|\n";
+    text += "| region | result | time | instructions |\n|---|---|---|---|\n";
     for checked in all {
-        let [time, interval] = times(checked);
         let _ = writeln!(
             text,
-            "| `{}` | {} | {time} | {interval} | {} |",
+            "| `{}` | {} | {} | {} |",
             cell(&checked.name),
             match checked.state.is_good() {
                 true => checked.state.name().to_owned(),
                 false => format!("**{}**", checked.state.name()),
             },
+            time(checked),
             change(checked, "instructions")
         );
     }
@@ -77,15 +78,10 @@ fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace('`', "'")
 }
 
-/// Time over that of the baseline, and its interval.
-pub fn times(checked: &Checked) -> [String; 2] {
-    let Some(gain) = checked.gain else {
-        return ["-", "-"].map(str::to_owned);
-    };
-    [
-        format!("{:.3}", gain.ratio),
-        format!("{:.3} to {:.3}", gain.low, gain.high),
-    ]
+/// Time over that of the baseline, with its interval.
+pub fn time(checked: &Checked) -> String {
+    let within = |gain: Gain| print::within(gain.ratio, gain.low, gain.high);
+    checked.gain.map_or_else(|| "-".to_owned(), within)
 }
 
 /// By how much the count `what` is another one than that of the baseline.

@@ -209,7 +209,7 @@ impl Prediction {
         let row = |r: &Region| {
             vec![
                 r.name.clone(),
-                format!("{:.1} %", r.share * 100.0),
+                print::percent(r.share),
                 r.invocations.to_string(),
                 print::joules(r.joules),
                 interval(r.low, r.high),

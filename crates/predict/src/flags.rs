@@ -26,11 +26,6 @@ use std::path::Path;
 /// Largest relative error of a number in the output under flags that may change rounding.
 const NUMBERS: f64 = 1e-6;
 
-/// Maximum characters of flags in the table.
-const LONG: usize = 80;
-/// Columns of a region's name in the lines below it.
-const NAME: usize = 60;
-
 /// The run under one set of flags.
 #[derive(Debug, Serialize)]
 struct Row {
@@ -389,7 +384,7 @@ fn table(
                 (failed.or_else(|| not_run.clone()), notes.collect())
             };
             let (reason, notes) = lines(&str::to_owned);
-            let (told, more) = lines(&|name| short::names(&[name], NAME).concat());
+            let (told, more) = lines(&short::name);
             Row {
                 line: *line,
                 flags: variant.to_string(),
@@ -431,13 +426,12 @@ fn table(
 /// The prediction as a table.
 pub fn text(found: &Flags) -> String {
     let row = |r: &Row| {
-        let [predicted, interval, measured, error] = r.outcome.cells();
+        let [predicted, measured, error] = r.outcome.cells();
         let gain = r.outcome.predicted_seconds;
         vec![
             r.line.to_string(),
-            print::short(&r.flags, LONG),
+            r.flags.clone(),
             predicted,
-            interval,
             measured,
             error,
             gain.map_or("-".to_owned(), |p| {
@@ -445,10 +439,8 @@ pub fn text(found: &Flags) -> String {
             }),
         ]
     };
-    let [predicted, interval, measured, error] = HEADING;
-    let heading = [
-        "line", "<flags", predicted, interval, measured, error, "gain",
-    ];
+    let [predicted, measured, error] = HEADING;
+    let heading = ["line", "<flags", predicted, measured, error, "gain"];
     let mut text = print::table(&heading, &found.rows.iter().map(row).collect::<Vec<_>>());
     for row in &found.rows {
         for why in &row.told {

@@ -157,24 +157,22 @@ pub fn rank(all: &[OnMachine]) -> Result<Vec<Ranked>> {
 #[must_use]
 pub fn text(of: &OnMachine) -> String {
     let row = |p: &Predicted| {
-        let [predicted, interval, measured, error] = p.outcome.cells();
+        let [predicted, measured, error] = p.outcome.cells();
         vec![
             p.name.clone(),
             print::time(p.reference_seconds),
             predicted,
-            interval,
             measured,
             error,
             format!("{:.0} %", 100.0 * p.outcome.covered),
-            print::short(p.outcome.reason.as_deref().unwrap_or_default(), 100),
+            p.outcome.reason.clone().unwrap_or_default(),
         ]
     };
-    let [predicted, interval, measured, error] = HEADING;
+    let [predicted, measured, error] = HEADING;
     let heading = [
         "<program",
         "reference",
         predicted,
-        interval,
         measured,
         error,
         "covered",
@@ -227,19 +225,18 @@ pub fn rank_text(all: &[Ranked]) -> String {
     let mut rows = Vec::new();
     for ranked in all {
         for (place, (label, outcome)) in ranked.machines.iter().enumerate() {
-            let [predicted, interval, measured, error] = outcome.cells();
+            let [predicted, measured, error] = outcome.cells();
             rows.push(vec![
                 match place {
                     0 => ranked.program.clone(),
                     _ => String::new(),
                 },
-                print::short(label, 60),
+                label.clone(),
                 predicted,
-                interval,
                 measured,
                 error,
                 match (place, ranked.sure, &outcome.reason) {
-                    (_, _, Some(reason)) => print::short(reason, 100),
+                    (_, _, Some(reason)) => reason.clone(),
                     (0, true, _) => "surely the fastest".to_owned(),
                     (0, false, _) => "not surely the fastest".to_owned(),
                     _ => String::new(),
@@ -247,9 +244,7 @@ pub fn rank_text(all: &[Ranked]) -> String {
             ]);
         }
     }
-    let [predicted, interval, measured, error] = HEADING;
-    let heading = [
-        "<program", "<machine", predicted, interval, measured, error, "<",
-    ];
+    let [predicted, measured, error] = HEADING;
+    let heading = ["<program", "<machine", predicted, measured, error, "<"];
     print::table(&heading, &rows)
 }

@@ -22,7 +22,7 @@ pub struct Outcome {
 }
 
 /// Headings of [`Outcome::cells`].
-pub const HEADING: [&str; 4] = ["predicted", "95 % interval", "measured", "error"];
+pub const HEADING: [&str; 3] = ["predicted", "measured", "error"];
 
 impl Outcome {
     /// Of rounds: `seconds`, with the interval that their spread gives.
@@ -46,14 +46,12 @@ impl Outcome {
 
     /// For a table.
     #[must_use]
-    pub fn cells(&self) -> [String; 4] {
+    pub fn cells(&self) -> [String; 3] {
         let time = |s: Option<f64>| s.map_or("-".to_owned(), print::time);
-        let interval = self.low.zip(self.high);
+        let within = |s, (low, high)| print::time_within(s, low, high);
+        let interval = self.predicted_seconds.zip(self.low.zip(self.high));
         [
-            time(self.predicted_seconds),
-            interval.map_or("-".to_owned(), |(low, high)| {
-                format!("{} to {}", print::time(low), print::time(high))
-            }),
+            interval.map_or_else(|| time(self.predicted_seconds), |(s, i)| within(s, i)),
             time(self.measured_seconds),
             self.error()
                 .map_or("-".to_owned(), |e| format!("{:+.1} %", e * 100.0)),
@@ -61,9 +59,30 @@ impl Outcome {
     }
 }
 
+/// An error in per cent with its interval: `+2.4 ± 0.8 %`.
+#[must_use]
+pub fn error_within(error: f64, (low, high): (f64, f64)) -> String {
+    let [error, low, high] = [error, low, high].map(|share| share * 100.0);
+    let text = format!("+{} %", print::within(error, low, high));
+    let signed = text.replace('(', "(+").replace(" to ", " to +");
+    signed.replace("+-", "-")
+}
+
 /// Predicted over measured, less 1; none without a measured time.
 #[must_use]
 pub fn error(predicted: f64, measured: Option<f64>) -> Option<f64> {
     let measured = measured.filter(|s| *s > 0.0)?;
     Some(predicted / measured - 1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::error_within;
+
+    #[test]
+    fn errors_have_signs() {
+        assert_eq!(error_within(0.0238, (0.016, 0.031)), "+2.4 ± 0.8 %");
+        assert_eq!(error_within(-0.02, (-0.04, 0.001)), "-2 ± 2 %");
+        assert_eq!(error_within(0.14, (-0.67, 2.94)), "+14 (-67 to +294) %");
+    }
 }

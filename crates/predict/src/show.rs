@@ -1,7 +1,7 @@
 //! A prediction as tables.
 
 use super::model::{Prediction, RunTime};
-use super::outcome::{HEADING, error};
+use super::outcome::{self, HEADING, error_within};
 use cere_system::console::print;
 
 impl Prediction {
@@ -10,20 +10,18 @@ impl Prediction {
         let percent = |e: Option<f64>| e.map_or("-".to_owned(), |e| format!("{:+.1} %", e * 100.0));
         let time = |s: Option<f64>| s.map_or("-".to_owned(), print::time);
         let row = |r: &RunTime| {
-            let [predicted, interval, measured, error] = r.outcome().cells();
+            let outcome = r.outcome();
+            let [predicted, measured, error] = outcome.cells();
+            let within = outcome.error().zip(r.error_range);
             vec![
                 r.threads.to_string(),
                 predicted,
-                interval,
                 measured,
-                error,
-                r.error_range.map_or("-".to_owned(), |(low, high)| {
-                    format!("{:+.1} to {:+.1}", low * 100.0, high * 100.0)
-                }),
+                within.map_or(error, |(error, range)| error_within(error, range)),
             ]
         };
-        let [predicted, interval, measured, off] = HEADING;
-        let heading = ["threads", predicted, interval, measured, off, "95 % of it"];
+        let [predicted, measured, error] = HEADING;
+        let heading = ["threads", predicted, measured, error];
         let mut text = print::table(&heading, &self.runs.iter().map(row).collect::<Vec<_>>());
         let rows = self.runs.iter().flat_map(|run| {
             run.regions.iter().map(|r| {
@@ -32,7 +30,7 @@ impl Prediction {
                     run.threads.to_string(),
                     print::time(r.predicted_seconds),
                     time(r.measured_seconds),
-                    percent(error(r.predicted_seconds, r.measured_seconds)),
+                    percent(outcome::error(r.predicted_seconds, r.measured_seconds)),
                 ]
             })
         });

@@ -113,7 +113,10 @@ const WHOLE: usize = 2000;
 /// A region's name for a table: a long one is cut in the middle, so that file and line stay. What would turn or hide text is shown
 /// as an escape sequence.
 pub fn name(name: &str) -> String {
-    cut(name, SHORT)
+    match name {
+        "" => "(no name)".to_owned(),
+        name => cere_system::console::short::fitting(&[name], SHORT).concat(),
+    }
 }
 
 /// A region's name where there is room: cut in the middle only beyond 2000 characters.
@@ -211,7 +214,7 @@ mod tests {
         assert_eq!(bytes(1536), "1.5 KiB");
         assert_eq!(name("f@a.c:1"), "f@a.c:1");
         let long = format!("{}@map.h:41", "std::map<".repeat(40));
-        assert!(name(&long).ends_with("@map.h:41") && name(&long).chars().count() == 110);
+        assert!(name(&long).ends_with("*@map.h:41") && name(&long).chars().count() == 110);
         assert_eq!(name("a\u{202e}b"), "a\\u{202e}b");
         assert_eq!(whole_name(&"x".repeat(10_000)).chars().count(), 2000);
         assert_eq!(source_line("\ta\u{1b}"), "\ta\\u{1b}");

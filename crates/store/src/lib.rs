@@ -28,6 +28,7 @@ pub mod cache;
 pub mod clean;
 pub mod codelets;
 pub mod commands;
+pub mod complete;
 pub mod components;
 pub mod current;
 pub mod find;

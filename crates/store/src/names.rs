@@ -6,6 +6,7 @@ use cere_catalogue::bail;
 use cere_format::build::{Region, Unit};
 use cere_format::profile::RegionKey;
 use cere_format::store::Store;
+use cere_system::console::short;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 use strsim::levenshtein;
@@ -148,7 +149,7 @@ pub fn pick(names: &[&str], pattern: &str) -> Result<Vec<usize>> {
         let hint = if near.is_empty() {
             String::new()
         } else {
-            format!(" (near: {})", near.join(", "))
+            format!(" (near: {})", short::list(&near))
         };
         bail!(
             E4010,
@@ -161,7 +162,7 @@ pub fn pick(names: &[&str], pattern: &str) -> Result<Vec<usize>> {
             E4011,
             "{pattern} begins {} names ({}): give more of it, or a glob such as '{pattern}*'",
             found.len(),
-            list.join(", ")
+            short::list(&list)
         );
     }
     Ok(found)

@@ -21,6 +21,7 @@ pub use timing::{Timing, energy_rounds, sandbox};
 use anyhow::{Context, Result};
 use cere_catalogue::bail;
 use cere_system::console::print::{Verbosity, set_verbosity, verbosity};
+use cere_system::console::screen::{is_wide, set_wide};
 use std::path::{Path, PathBuf};
 
 /// The same options before the subcommand.
@@ -51,7 +52,7 @@ impl Before {
     }
 }
 
-/// How much every subcommand writes to stderr.
+/// How much every subcommand writes to stderr, and how wide to stdout.
 #[derive(clap::Args, Debug, Clone, Copy)]
 pub struct Messages {
     /// Write no notes and no progress to stderr: warnings and errors only
@@ -66,11 +67,17 @@ pub struct Messages {
         conflicts_with = "quiet"
     )]
     verbose: bool,
+    /// Write tables and names whole, however wide the terminal is
+    #[arg(long, global = true, display_order = 902)]
+    wide: bool,
 }
 
 impl Messages {
-    /// Sets the verbosity of this process.
+    /// Sets the verbosity and the width of this process.
     pub fn apply(self) {
+        if self.wide {
+            set_wide();
+        }
         set_verbosity(match (self.quiet, self.verbose) {
             (true, _) => Verbosity::Quiet,
             (_, true) => Verbosity::Verbose,
@@ -79,13 +86,15 @@ impl Messages {
     }
 }
 
-/// The option that gives another `cere` process the same verbosity.
-pub fn messages() -> Option<&'static str> {
-    match verbosity() {
+/// The options that give another `cere` process the same verbosity and width.
+pub fn messages() -> Vec<&'static str> {
+    let verbosity = match verbosity() {
         Verbosity::Quiet => Some("--quiet"),
         Verbosity::Normal => None,
         Verbosity::Verbose => Some("--verbose"),
-    }
+    };
+    let wide = is_wide().then_some("--wide");
+    verbosity.into_iter().chain(wide).collect()
 }
 
 /// Fails if there can be no file at `path`, before work is done for it.

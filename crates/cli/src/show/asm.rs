@@ -4,8 +4,8 @@ use cere_count::listing::diff::{Change, Changed, LineDiff};
 use cere_count::listing::remarks::Outcome;
 use cere_count::listing::{Block, Function, Instruction, Listing, Remark, SourceLine};
 use cere_report::listing::{percent, place, summary};
-use cere_system::console::print::{self, number};
-use cere_system::console::short;
+use cere_system::console::print::number;
+use cere_system::console::{color, screen};
 use std::collections::BTreeMap;
 
 /// A codelet's listing, and what it is compared with.
@@ -40,7 +40,7 @@ pub fn text(compared: &Compared) -> String {
     let mut text = format!(
         "{}: {} ({})\n",
         listing.codelet,
-        listing.verdict.name(),
+        color::verdict(listing.verdict),
         listing.reason
     );
     match (&compared.after, &compared.changes) {
@@ -120,25 +120,32 @@ const SOURCE: (usize, usize) = (36, 72);
 /// Source lines by file and number.
 struct Texts<'a> {
     lines: BTreeMap<(&'a str, u32), &'a SourceLine>,
+    /// Columns of source beside the code.
     width: usize,
+    /// Whether there is no room beside the code, so that the source is above it.
+    above: bool,
 }
 
 impl<'a> Texts<'a> {
     fn of(listings: &[&'a Listing]) -> Self {
         let lines = listings.iter().flat_map(|listing| &listing.lines);
         let key = |line: &'a SourceLine| Some(((line.file.as_deref()?, line.line?), line));
+        let columns = screen::columns().unwrap_or(CODE + SOURCE.1);
+        let above = columns < CODE + SOURCE.0;
         Self {
             lines: lines.filter_map(key).collect(),
-            width: short::columns()
-                .saturating_sub(CODE)
-                .clamp(SOURCE.0, SOURCE.1),
+            width: match above {
+                true => columns,
+                false => (columns - CODE).min(SOURCE.1),
+            },
+            above,
         }
     }
 
     /// The column of source for a line: number and text.
     fn cell(&self, file: Option<&str>, line: Option<u32>) -> String {
         let (Some(file), Some(number)) = (file, line) else {
-            return self.fit("      (no line)");
+            return screen::fit("      (no line)", self.width);
         };
         let known = self.lines.get(&(file, number));
         let text = known.and_then(|line| line.text.as_deref()).unwrap_or("");
@@ -147,22 +154,19 @@ impl<'a> Texts<'a> {
         } else {
             " "
         };
-        self.fit(&format!("{mark}{number:>5} {text}"))
+        screen::fit(&format!("{mark}{number:>5} {text}"), self.width)
     }
 
-    /// `text` as wide as the column.
-    fn fit(&self, text: &str) -> String {
-        let text = match text.chars().count() > self.width {
-            true => print::short(text, self.width - 3),
-            false => text.to_owned(),
-        };
-        format!("{text:<0$}", self.width)
+    /// A row: source, then code. The source is empty in all rows of a line but the first.
+    fn row(&self, source: &str, code: &str) -> String {
+        let blank = self.width - screen::width(source);
+        let code = code.trim_end();
+        match (self.above, source.is_empty()) {
+            (false, _) => format!("{source}{:blank$} | {code}\n", ""),
+            (true, false) => format!("{}\n{code}\n", source.trim_end()),
+            (true, true) => format!("{code}\n"),
+        }
     }
-}
-
-/// A row: source, then code. The source is empty in all rows of a line but the first.
-fn row(source: &str, code: &str, width: usize) -> String {
-    format!("{}\n", format!("{source:<width$} | {code}").trim_end())
 }
 
 type Line<'a> = (bool, Option<&'a str>, Option<u32>);
@@ -184,7 +188,7 @@ fn lines_of(function: &Function, texts: &Texts, all: bool) -> String {
         }
         let mut source = texts.cell(file, line);
         for code in rows_of(&instructions, all) {
-            text += &row(&source, &code, texts.width);
+            text += &texts.row(&source, &code);
             source.clear();
         }
     }
@@ -251,7 +255,7 @@ fn differences(before: &Listing, after: &Listing, changes: &[LineDiff]) -> Strin
         heading = own;
         let mut source = texts.cell(change.file.as_deref(), change.line);
         for code in changed_rows(change) {
-            text += &row(&source, &code, texts.width);
+            text += &texts.row(&source, &code);
             source.clear();
         }
     }

@@ -3,7 +3,7 @@
 use cere_capture::capture::Forecast;
 use cere_store::codelets::Listed;
 use cere_store::commands;
-use cere_system::console::print;
+use cere_system::console::{color, print};
 
 /// Codelets as a table.
 pub fn table(codelets: &[Listed]) -> String {
@@ -15,9 +15,7 @@ pub fn table(codelets: &[Listed]) -> String {
                 c.pages.to_string(),
                 format!("{:.1} KiB", c.bytes as f64 / 1024.0),
                 c.in_vivo_seconds.map_or("-".into(), print::time),
-                c.verdict
-                    .map_or("-", cere_format::replay::Verdict::name)
-                    .to_owned(),
+                c.verdict.map_or("-".to_owned(), color::verdict),
                 match c.current {
                     Some(true) => "current",
                     Some(false) => "older",

@@ -51,17 +51,12 @@ pub fn text(all: &[Compared]) -> String {
         vec![
             c.name.clone(),
             match verdict(c, 0) == verdict(c, 1) {
-                true => verdict(c, 0).to_owned(),
-                false => format!("{}, {}", verdict(c, 0), verdict(c, 1)),
+                true => super::verdict(c.verdicts[0]),
+                false => c.verdicts.map(super::verdict).join(", "),
             },
             time(c.seconds[0]),
             time(c.seconds[1]),
-            c.gain
-                .map_or_else(|| "-".to_owned(), |g| format!("{:.3}", g.ratio)),
-            c.gain.map_or_else(
-                || "-".to_owned(),
-                |g| format!("{:.3} to {:.3}", g.low, g.high),
-            ),
+            super::gain(c.gain),
             instructions,
             code(c).to_owned(),
         ]
@@ -72,7 +67,6 @@ pub fn text(all: &[Compared]) -> String {
         "A",
         "B",
         "B / A",
-        "interval",
         "instructions",
         "<code",
     ];

@@ -4,7 +4,9 @@ use cere_count::Counts;
 use cere_count::accesses::Memory;
 use cere_count::counts::{Level, Simulation};
 use cere_count::hardware::{Hardware, names};
+use cere_replay::names::demangle;
 use cere_system::console::print::{self, number};
+use cere_system::console::{color, short};
 
 fn memory(m: &Memory) -> String {
     format!(
@@ -18,7 +20,12 @@ fn memory(m: &Memory) -> String {
 
 /// Counts for people.
 pub fn text(c: &Counts) -> String {
-    let mut text = format!("{}: {} ({})\n", c.codelet, c.verdict.name(), c.reason);
+    let mut text = format!(
+        "{}: {} ({})\n",
+        c.codelet,
+        color::verdict(c.verdict),
+        c.reason
+    );
     let mut line = |what: &str, value: String| text += &format!("  {what:<16}{value}\n");
     line(
         "instructions",
@@ -64,7 +71,7 @@ pub fn text(c: &Counts) -> String {
             format!(
                 "{} calls of {}",
                 number(called.calls),
-                print::short(&called.name, 60)
+                short::name(&demangle(&called.name))
             ),
         );
     }
@@ -370,8 +377,8 @@ mod tests {
             .collect();
         for row in [
             &["hardware", "mean", "of", "10", "invocations"][..],
-            &["instructions", "1,000", "1,234", "1.234", "50.0", "%"],
-            &["cycles", "-", "100.0", "-", "50.0", "%"],
+            &["instructions", "1,000", "1,234", "1.234", "50.0"],
+            &["cycles", "-", "100.0", "-", "50.0"],
             &["llc_loads", "-", "-", "-", "-"],
             &[
                 "not",

@@ -1,7 +1,7 @@
 //! The comparison of counts as text and JSON.
 
 use cere_count::fidelity::Fidelity;
-use cere_system::console::print;
+use cere_system::console::{color, print};
 use cere_tune::hybrid::counted::Compared;
 
 /// `+1.2 %` of what was counted in the program, or the number where that is 0.
@@ -21,7 +21,7 @@ pub fn text(compared: &Compared) -> String {
         .map(|f| {
             vec![
                 f.codelet.clone(),
-                f.verdict.name().to_owned(),
+                color::verdict(f.verdict),
                 f.in_vivo_instructions.to_string(),
                 match f.same_blocks {
                     true => "same".into(),
@@ -30,7 +30,7 @@ pub fn text(compared: &Compared) -> String {
             ]
         })
         .collect();
-    let head = ["codelet", "verdict", "instructions in vivo", "in vitro"];
+    let head = ["codelet", "<verdict", "instructions in vivo", "in vitro"];
     let mut text = print::table_of_names(&head, rows);
     let levels: Vec<Vec<String>> = compared.done.iter().flat_map(levels).collect();
     if !levels.is_empty() {

@@ -3,6 +3,7 @@
 use crate::health::machine::Machine;
 use crate::health::noise::Noise;
 use crate::health::{Findings, Item, State};
+use cere_system::console::color::{self, Tone};
 use cere_system::console::print;
 use serde_json::{Value, json};
 
@@ -41,12 +42,13 @@ fn list(items: &[Item]) -> String {
     let width = items.iter().map(|i| i.name.len()).max().unwrap_or(0);
     let mut text = String::new();
     for item in items {
-        let state = match item.state {
-            State::Good => "ok",
-            State::Limited => "limited",
-            State::Missing => "MISSING",
+        let (tone, state) = match item.state {
+            State::Good => (Tone::Good, "ok     "),
+            State::Limited => (Tone::Doubtful, "limited"),
+            State::Missing => (Tone::Bad, "MISSING"),
         };
-        text += &format!("  {state:<7}  {:<width$}  {}\n", item.name, item.found);
+        let state = color::paint(tone, state);
+        text += &format!("  {state}  {:<width$}  {}\n", item.name, item.found);
         if let Some(remedy) = &item.remedy {
             text += &format!("  {:<7}  {:<width$}  -> {remedy}\n", "", "");
         }

@@ -6,7 +6,6 @@ use cere_measure::edits::kept::Fastest;
 use cere_replay::SameCode;
 use cere_replay::wrong::{First, Step, Wrong};
 use cere_system::console::print;
-use cere_timing::stats::Gain;
 use serde_json::{Value, json};
 
 /// The verdict in one word.
@@ -97,14 +96,9 @@ pub fn text(regions: &[Region]) -> String {
         for tried in &region.tried {
             let mut row = vec![region.name.clone()];
             row.extend(named.then(|| tried.variant.clone()));
-            row.push(verdict(tried).to_owned());
-            row.extend(
-                over_baseline
-                    .then(|| time(tried.over_baseline))
-                    .into_iter()
-                    .flatten(),
-            );
-            row.extend(time(tried.gain));
+            row.push(super::verdict(tried.verdict));
+            row.extend(over_baseline.then(|| super::gain(tried.over_baseline)));
+            row.push(super::gain(tried.gain));
             row.push(program(tried, region.share));
             row.push(code(tried).to_owned());
             rows.push(row);
@@ -131,16 +125,11 @@ pub fn text(regions: &[Region]) -> String {
         below.push_str(&format!("\n{}{more}: {note}", of[0]));
     }
     let mut heading = vec!["region"];
-    heading.extend(named.then_some("variant"));
-    heading.push("verdict");
-    heading.extend(
-        over_baseline
-            .then_some(["of baseline", "interval"])
-            .into_iter()
-            .flatten(),
-    );
+    heading.extend(named.then_some("<variant"));
+    heading.push("<verdict");
+    heading.extend(over_baseline.then_some("of baseline"));
     heading.extend([if over_baseline { "of captured" } else { "time" }]);
-    heading.extend(["interval", "program", "code"]);
+    heading.extend(["program", "<code"]);
     let table = print::table_of_names(&heading, rows);
     match below.is_empty() {
         true => table,
@@ -182,25 +171,6 @@ pub fn best(best: &[Fastest], flags: &[String]) -> String {
         true => lines,
         false => format!("\n{lines}"),
     }
-}
-
-/// A ratio of times, and its interval.
-fn time(gain: Option<Gain>) -> [String; 2] {
-    let Some(gain) = gain else {
-        return ["-"; 2].map(str::to_owned);
-    };
-    [
-        format!("{:.3}", gain.ratio),
-        match gain.level >= 0.95 {
-            true => format!("{:.3} to {:.3}", gain.low, gain.high),
-            false => format!(
-                "{:.3} to {:.3} ({:.0} %)",
-                gain.low,
-                gain.high,
-                100.0 * gain.level
-            ),
-        },
-    ]
 }
 
 /// What the whole run gains or loses.

@@ -1,7 +1,8 @@
 //! What came of performance tests, as text and JSON.
 
 use cere_guard::Checked;
-use cere_guard::output::{change, times};
+use cere_guard::output::{change, time};
+use cere_system::console::color::{self, Tone};
 use cere_system::console::print;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -33,13 +34,14 @@ pub fn json(all: &[Checked]) -> Value {
 /// A table, and below it why regions failed.
 pub fn text(all: &[Checked]) -> String {
     let row = |c: &Checked| {
-        let [time, interval] = times(c);
         vec![
             c.name.clone(),
-            c.state.name().to_owned(),
-            c.verdict.map_or("-", |v| v.name()).to_owned(),
-            time,
-            interval,
+            match c.state.is_good() {
+                true => c.state.name().to_owned(),
+                false => color::paint(Tone::Bad, c.state.name()),
+            },
+            c.verdict.map_or("-".to_owned(), color::verdict),
+            time(c),
             change(c, "instructions"),
             change(c, "memory bytes"),
         ]
@@ -49,7 +51,6 @@ pub fn text(all: &[Checked]) -> String {
         "<result",
         "<verdict",
         "time",
-        "interval",
         "instructions",
         "memory",
     ];

@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 fn flags(tuned: &Tuned) -> String {
     let mut text = shell_words::join(&tuned.choice.flags);
     if let Some(passes) = &tuned.choice.passes {
-        let passes = print::short(passes, 40);
         text = format!("{text} [{passes}]").trim_start().to_owned();
     }
     text

@@ -1,6 +1,7 @@
 //! A measured machine as text.
 
 use cere_format::machine::{Bandwidth, Locality, Machine, Operation, Peak, USABLE};
+use cere_system::console::print;
 use std::fmt::Write;
 
 /// The machine for people.
@@ -61,9 +62,7 @@ fn bytes(bytes: u64) -> String {
 }
 
 fn caches(machine: &Machine) -> String {
-    let mut text = String::from(
-        "\nCaches          size  ways  latency ns  in additions  confidence  system says  shared by\n",
-    );
+    let mut rows = Vec::new();
     for (at, cache) in machine.caches.iter().enumerate() {
         let sure = machine.confidence(&format!("caches[{at}].ways")) >= USABLE;
         let ways = cache.ways.filter(|_| sure);
@@ -73,23 +72,35 @@ fn caches(machine: &Machine) -> String {
             let groups: Vec<String> = groups.iter().map(|group| list(group)).collect();
             groups.join(" | ")
         });
-        let _ = writeln!(
-            text,
-            "  L{}    {:>12}  {ways:>4}  {:>10.2}  {:>12.1}  {:>10.2}  {told:>11}  {shared}",
-            cache.level,
+        rows.push(vec![
+            format!("  L{}", cache.level),
             bytes(cache.size_bytes),
-            cache.latency_ns,
-            cache.latency_adds,
-            cache.confidence
-        );
+            ways,
+            format!("{:.2} ns", cache.latency_ns),
+            format!("{:.1}", cache.latency_adds),
+            format!("{:.2}", cache.confidence),
+            told,
+            shared,
+        ]);
     }
     if let (Some(ns), Some(adds)) = (machine.memory.latency_ns, machine.memory.latency_adds) {
-        let _ = writeln!(
-            text,
-            "  memory{:>11}  {:>4}  {ns:>10.2}  {adds:>12.1}",
-            "", ""
-        );
+        let mut row = vec![String::new(); 8];
+        row[0] = "  memory".to_owned();
+        row[3] = format!("{ns:.2} ns");
+        row[4] = format!("{adds:.1}");
+        rows.push(row);
     }
+    let heading = [
+        "Caches",
+        "size",
+        "ways",
+        "latency",
+        "in additions",
+        "confidence",
+        "system says",
+        "<shared by",
+    ];
+    let mut text = format!("\n{}", print::table(&heading, &rows));
     for tlb in &machine.tlb {
         let _ = writeln!(
             text,
@@ -171,42 +182,45 @@ fn nearer(tree: &Locality, depth: usize, text: &mut String) {
 }
 
 fn operations(machine: &Machine) -> String {
-    let mut text = String::from(
-        "\nOperations            bits  latency in additions  each addition's time  in flight  confidence\n",
-    );
     let most = machine.operations.iter().map(|op| op.bits).max();
     let shown = |op: &&Operation| op.bits <= 64 || Some(op.bits) == most;
-    for op in machine.operations.iter().filter(shown) {
-        let flight = op.in_flight.map_or("?".into(), |n| n.to_string());
-        let _ = writeln!(
-            text,
-            "  {:<19} {:>4}  {:>20.2}  {:>20.2}  {flight:>9}  {:>10.2}",
-            format!("{} {}", op.name, op.element),
-            op.bits,
-            op.latency_adds,
-            op.per_add,
-            op.confidence
-        );
-    }
-    text
+    let row = |op: &Operation| {
+        vec![
+            format!("  {} {}", op.name, op.element),
+            op.bits.to_string(),
+            format!("{:.2}", op.latency_adds),
+            format!("{:.2}", op.per_add),
+            op.in_flight.map_or("?".into(), |n| n.to_string()),
+            format!("{:.2}", op.confidence),
+        ]
+    };
+    let rows = machine.operations.iter().filter(shown).map(row);
+    let heading = [
+        "Operations",
+        "bits",
+        "latency in additions",
+        "each addition's time",
+        "in flight",
+        "confidence",
+    ];
+    format!("\n{}", print::table(&heading, &rows.collect::<Vec<_>>()))
 }
 
 fn peaks(machine: &Machine) -> String {
-    let mut text = String::from("\nPeaks         bits  cores   GFlop/s  streams\n");
     let most = machine.peaks.iter().map(|peak| peak.bits).max();
     let shown = |peak: &&Peak| peak.bits <= 64 || Some(peak.bits) == most;
-    for peak in machine.peaks.iter().filter(shown) {
-        let _ = writeln!(
-            text,
-            "  {:<11} {:>4}  {:>5}  {:>8.1}  {:>7}",
-            format!("{} {}", peak.name, peak.element),
-            peak.bits,
-            peak.cores,
-            peak.flops_per_second / 1e9,
-            peak.streams
-        );
-    }
-    text
+    let row = |peak: &Peak| {
+        vec![
+            format!("  {} {}", peak.name, peak.element),
+            peak.bits.to_string(),
+            peak.cores.to_string(),
+            format!("{:.1}", peak.flops_per_second / 1e9),
+            peak.streams.to_string(),
+        ]
+    };
+    let rows = machine.peaks.iter().filter(shown).map(row);
+    let heading = ["Peaks", "bits", "cores", "GFlop/s", "streams"];
+    format!("\n{}", print::table(&heading, &rows.collect::<Vec<_>>()))
 }
 
 fn bandwidths(machine: &Machine) -> String {

@@ -2,7 +2,7 @@
 
 use super::count;
 use cere_count::metrics::{METRICS, Vector};
-use cere_system::console::csv as table;
+use cere_system::console::{color, csv as table};
 
 /// A value for people: four digits that count.
 fn value(x: f64) -> String {
@@ -36,7 +36,7 @@ pub fn text(v: &Vector) -> String {
     let mut text = format!(
         "{}: {} ({})\n",
         v.counts.codelet,
-        v.counts.verdict.name(),
+        color::verdict(v.counts.verdict),
         v.counts.reason
     );
     let sampled = match (v.sampling.pieces, v.sampling.line_bits) {

@@ -4,14 +4,12 @@ use anyhow::Result;
 use cere_capture::energy::{Metered, RunEnergy};
 use cere_format::profile::{OverThreads, Profile};
 use cere_store::build::plain::Plain;
-use cere_system::console::{print, short};
+use cere_system::console::{print, screen, short};
+use std::collections::HashMap;
 use std::path::Path;
 
-/// Columns of a line of the tree that the name does not get: some levels of indentation, seconds, invocations.
-const TREE: usize = 32;
-
-/// A column of the table: its heading and what it shows of a region.
-type Column<'a> = (&'static str, Box<dyn Fn(&OverThreads) -> String + 'a>);
+/// A column of the table: its heading and what it shows of each region.
+type Column = (&'static str, Vec<String>);
 
 /// Share of its time from which on a region that waits makes a column of that.
 const WAITS: f64 = 0.25;
@@ -19,51 +17,51 @@ const WAITS: f64 = 0.25;
 const NOTABLE: f64 = 0.01;
 
 /// The columns that this profile needs. Where other threads work, shares are of all threads' processor time.
-fn columns(profile: &Profile) -> Vec<Column<'_>> {
-    let mut columns: Vec<Column> = Vec::new();
-    let own = |region: &OverThreads| profile.region(&region.key);
-    columns.push(("self s", Box::new(|r| format!("{:.6}", r.self_seconds))));
+fn columns(profile: &Profile) -> Vec<Column> {
+    let all = || profile.over_threads.iter();
+    let each = |shown: &dyn Fn(&OverThreads) -> String| all().map(shown).collect::<Vec<_>>();
+    let times =
+        |of: &dyn Fn(&OverThreads) -> f64| print::times_alike(&all().map(of).collect::<Vec<_>>());
+    let mut columns: Vec<Column> = vec![("self", times(&|r| r.self_seconds))];
     let several = profile.has_other_threads();
-    let all = profile.processor.map_or(profile.work(), |p| p.all);
-    let whole = if several { all } else { profile.outside_mpi() };
-    let share = move |r: &OverThreads| match several {
-        true => r.work() / whole,
-        false => r.self_seconds / whole,
+    let whole = match several {
+        true => profile.processor.map_or(profile.work(), |p| p.all),
+        false => profile.outside_mpi(),
     };
-    columns.push((
-        "share",
-        Box::new(move |r| format!("{:.2} %", share(r) * 100.0)),
-    ));
+    let share = |r: &OverThreads| match several {
+        true => print::percent(r.work() / whole),
+        false => print::percent(r.self_seconds / whole),
+    };
+    columns.push(("share", each(&share)));
     let percent = |part: f64, of: f64| match part / of {
-        share if share >= 0.0005 => format!("{:.1} %", share * 100.0),
+        share if share >= 0.0005 => print::percent(share),
         _ => "-".to_owned(),
     };
-    let seconds: f64 = profile.over_threads.iter().map(|r| r.self_seconds).sum();
+    let seconds: f64 = all().map(|r| r.self_seconds).sum();
     let waits = |r: &OverThreads| {
         r.waiting_seconds > WAITS * r.self_seconds && r.self_seconds > NOTABLE * seconds
     };
-    if profile.over_threads.iter().any(waits) {
-        let waiting = move |r: &OverThreads| percent(r.waiting_seconds, r.self_seconds);
-        columns.push(("waits", Box::new(waiting)));
+    if all().any(waits) {
+        let waiting = |r: &OverThreads| percent(r.waiting_seconds, r.self_seconds);
+        columns.push(("waits", each(&waiting)));
     }
-    if profile.over_threads.iter().any(|r| r.mpi_seconds > 0.0) {
-        columns.push(("MPI s", Box::new(|r| format!("{:.6}", r.mpi_seconds))));
+    if all().any(|r| r.mpi_seconds > 0.0) {
+        columns.push(("MPI", times(&|r| r.mpi_seconds)));
     }
     if several {
-        columns.push(("threads", Box::new(|r| r.threads.to_string())));
-        columns.push(("first's", Box::new(move |r| percent(r.first_share, 1.0))));
+        columns.push(("threads", each(&|r| r.threads.to_string())));
+        columns.push(("first's", each(&|r| percent(r.first_share, 1.0))));
     }
-    columns.push(("invocations", Box::new(|r| r.invocations.to_string())));
-    columns.push((
-        "inclusive s",
-        Box::new(|r| format!("{:.6}", r.inclusive_seconds)),
-    ));
+    columns.push(("invocations", each(&|r| r.invocations.to_string())));
+    columns.push(("inclusive", times(&|r| r.inclusive_seconds)));
     if !several {
-        let cycles = move |r: &OverThreads| own(r).map_or(0.0, |own| own.cycles_mean);
-        columns.push((
-            "cycles/invocation",
-            Box::new(move |r| format!("{:.0}", cycles(r))),
-        ));
+        let mean = profile
+            .regions
+            .iter()
+            .map(|own| (&own.key, own.cycles_mean));
+        let mean: HashMap<_, _> = mean.collect();
+        let cycles = |r: &OverThreads| mean.get(&r.key).copied().unwrap_or(0.0);
+        columns.push(("cycles/invocation", each(&|r| format!("{:.0}", cycles(r)))));
     }
     columns
 }
@@ -75,21 +73,18 @@ pub fn text(profile: &Profile) -> String {
         .into_iter()
         .chain(columns.iter().map(|column| column.0))
         .collect();
-    let row = |region: &OverThreads| {
-        let name = std::iter::once(region.name.clone());
-        name.chain(columns.iter().map(|column| column.1(region)))
-            .collect()
+    let row = |(number, region): (usize, &OverThreads)| {
+        let cells = columns.iter().map(|column| column.1[number].clone());
+        std::iter::once(region.name.clone()).chain(cells).collect()
     };
-    let rows = profile.over_threads.iter().map(row).collect();
+    let rows = profile.over_threads.iter().enumerate().map(row).collect();
     let mut text = print::table_of_names(&heading, rows);
     let several = profile.has_other_threads();
     let whose = if several { " of the first thread" } else { "" };
     text.push_str(&format!(
-        "\ntree of regions{whose} (inclusive s, invocations)\n"
+        "\ntree of regions{whose} (inclusive time, invocations)\n"
     ));
-    let names: Vec<&str> = profile.regions.iter().map(|r| r.name.as_str()).collect();
-    let names = short::names(&names, short::columns().saturating_sub(TREE));
-    children(profile, &names, 0, 1, &mut text);
+    text.push_str(&Tree::of(profile).text());
     text.push_str(&over_ranks(profile));
     let of = match profile.mpi_seconds > 0.0 {
         true => format!(
@@ -123,7 +118,7 @@ fn over_ranks(profile: &Profile) -> String {
     }
     let own = profile.process.rank.as_deref().unwrap_or("?");
     let mut text = format!(
-        "\nregions over {} ranks, self s (the table and the tree above are of rank {own})\n",
+        "\nregions over {} ranks, self time (the table and the tree above are of rank {own})\n",
         profile.ranks.len()
     );
     let heading = [
@@ -138,25 +133,25 @@ fn over_ranks(profile: &Profile) -> String {
     let rows = profile.over_ranks().into_iter().map(|region| {
         vec![
             region.name.clone(),
-            format!("{:.6}", region.least),
-            format!("{:.6}", region.mean),
-            format!("{:.6}", region.most),
+            print::time(region.least),
+            print::time(region.mean),
+            print::time(region.most),
             region.slowest.clone(),
-            format!("{:.1} %", region.imbalance() * 100.0),
-            format!("{:.6}", region.mpi),
+            print::percent(region.imbalance()),
+            print::time(region.mpi),
         ]
     });
     text.push_str(&print::table_of_names(&heading, rows.collect()));
     let rows = profile.ranks.iter().map(|rank| {
         vec![
             format!("rank {}", rank.rank),
-            format!("{:.3}", rank.seconds),
-            format!("{:.3}", rank.work_seconds),
-            format!("{:.3}", rank.mpi_seconds),
+            print::time(rank.seconds),
+            print::time(rank.work_seconds),
+            print::time(rank.mpi_seconds),
         ]
     });
     text.push('\n');
-    let heading = ["process", "s", "work in regions", "in MPI"];
+    let heading = ["process", "time", "work in regions", "in MPI"];
     text.push_str(&print::table_of_names(&heading, rows.collect()));
     text
 }
@@ -168,32 +163,69 @@ pub fn share_of_others(profile: &Profile) -> Option<String> {
     Some(format!("{:.1} %", share * 100.0))
 }
 
-fn children(profile: &Profile, names: &[String], parent: usize, depth: usize, text: &mut String) {
-    // Deep recursion through many regions: the tree is cut where no screen could show it.
-    if depth > 64 {
-        return;
+/// The tree of regions as lines.
+struct Tree<'a> {
+    profile: &'a Profile,
+    /// Of the regions, cut to fit.
+    names: Vec<String>,
+    /// Nodes below each node, the slowest first.
+    below: Vec<Vec<usize>>,
+    times: Vec<String>,
+    /// Maximum columns of indentation.
+    indent: usize,
+}
+
+/// Columns of a line of the tree that neither the name nor the indentation gets: time, invocations.
+const TREE: usize = 24;
+/// Levels of the tree that are shown: no screen shows more.
+const LEVELS: usize = 64;
+
+impl<'a> Tree<'a> {
+    fn of(profile: &'a Profile) -> Self {
+        let nodes = &profile.tree;
+        let mut below = vec![Vec::new(); nodes.len()];
+        for (number, node) in nodes.iter().enumerate().skip(1) {
+            let parent = node.parent.filter(|parent| *parent != number);
+            if let Some(children) = parent.and_then(|parent| below.get_mut(parent)) {
+                children.push(number);
+            }
+        }
+        let seconds: Vec<f64> = nodes.iter().map(|node| node.inclusive_seconds).collect();
+        let slower = |a: &usize, b: &usize| seconds[*b].total_cmp(&seconds[*a]);
+        below.iter_mut().for_each(|nodes| nodes.sort_by(slower));
+        let names: Vec<&str> = profile.regions.iter().map(|r| r.name.as_str()).collect();
+        let columns = screen::columns().unwrap_or(usize::MAX);
+        let indent = (columns / 4).min(2 * LEVELS);
+        Self {
+            profile,
+            names: short::names(&names, columns - columns / 4 - TREE.min(columns / 4)),
+            below,
+            times: print::times_alike(seconds.get(1..).unwrap_or_default()),
+            indent,
+        }
     }
-    let mut nodes: Vec<usize> = (1..profile.tree.len())
-        .filter(|i| profile.tree[*i].parent == Some(parent) && *i != parent)
-        .collect();
-    nodes.sort_by(|a, b| {
-        let seconds = |i: &usize| profile.tree[*i].inclusive_seconds;
-        seconds(b).total_cmp(&seconds(a))
-    });
-    for index in nodes {
-        let node = &profile.tree[index];
-        let name = node
-            .region
-            .and_then(|r| names.get(r))
-            .map_or("?", String::as_str);
-        text.push_str(&format!(
-            "{:indent$}{name}  {:.6}  {}\n",
-            "",
-            node.inclusive_seconds,
-            node.invocations,
-            indent = depth * 2
-        ));
-        children(profile, names, index, depth + 1, text);
+
+    fn text(&self) -> String {
+        let mut text = String::new();
+        self.add(0, 1, &mut text);
+        text
+    }
+
+    fn add(&self, parent: usize, depth: usize, text: &mut String) {
+        let below = self.below.get(parent).filter(|_| depth <= LEVELS);
+        for number in below.into_iter().flatten() {
+            let node = &self.profile.tree[*number];
+            let name = node.region.and_then(|region| self.names.get(region));
+            *text += &format!(
+                "{:indent$}{}  {}  {}\n",
+                "",
+                name.map_or("?", String::as_str),
+                self.times[number - 1],
+                node.invocations,
+                indent = (2 * depth).min(self.indent)
+            );
+            self.add(*number, depth + 1, text);
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use cere_format::package::CapturedFunction;
 use cere_format::replay::{CacheLevel, SetAside, Verdict, Warmup};
 use cere_replay::operand::Known;
 use cere_replay::{Energy, Replay};
-use cere_system::console::print;
+use cere_system::console::{color, print};
 use std::collections::BTreeMap;
 
 /// The quartiles' distance over the median.
@@ -44,27 +44,26 @@ fn set_aside(found: SetAside) -> String {
     }
 }
 
-/// `median 1.234 ms (95 % between 1.230 ms and 1.241 ms, 37 runs, 2 discarded: context switch)`.
+/// `1.234 ± 0.006 ms, median and 95 % interval of 37 runs, 2 discarded: context switch; min 1.229 ms`.
 fn time(replay: &Replay) -> String {
     let runs = match replay.cycles.len() {
         1 => "1 run".to_owned(),
         n => format!("{n} runs"),
     };
-    let interval = match replay.cycles.len() {
-        0 | 1 => String::new(),
+    let discarded = set_aside(replay.set_aside);
+    let min = print::time(replay.seconds_min);
+    match replay.cycles.len() {
+        0 | 1 => format!("{} ({runs}{discarded})", print::time(replay.seconds_median)),
         _ => format!(
-            "{:.0} % between {} and {}, ",
+            "{}, median and {:.0} % interval of {runs}{discarded}; min {min}",
+            print::time_within(
+                replay.seconds_median,
+                replay.seconds_low,
+                replay.seconds_high
+            ),
             replay.confidence * 100.0,
-            print::time(replay.seconds_low),
-            print::time(replay.seconds_high)
         ),
-    };
-    format!(
-        "median {} ({interval}{runs}{}), min {}",
-        print::time(replay.seconds_median),
-        set_aside(replay.set_aside),
-        print::time(replay.seconds_min)
-    )
+    }
 }
 
 /// `median 1.234 J (98 % between 1.230 J and 1.241 J, 7 rounds), 45.2 W, energy-delay 3.3740e-2 J*s; package-0 with all that runs there`.
@@ -92,7 +91,7 @@ pub fn text(replay: &Replay) -> String {
     let mut text = format!("{}\n", replay.codelet);
     text.push_str(&format!(
         "  verdict  {}: {}\n",
-        replay.verdict.name(),
+        color::verdict(replay.verdict),
         replay.reason
     ));
     text.push_str(&format!("  time     {}\n", time(replay)));

@@ -78,11 +78,11 @@ pub fn text(shown: &Shown) -> String {
             let seconds: f64 = seconds.map(|m| subset.reference_seconds(m.0)).sum();
             let checks = c.checks.iter().map(|p| subset.point_name(*p));
             vec![
-                print::short(&subset.point_name(c.representative), 60),
+                subset.point_name(c.representative),
                 c.members.len().to_string(),
                 percent(share(subset, &c.members)),
                 print::time(seconds),
-                print::short(&checks.collect::<Vec<_>>().join(", "), 60),
+                checks.collect::<Vec<_>>().join(", "),
             ]
         })
         .collect();

@@ -203,21 +203,18 @@ pub fn text(outcome: &Outcome) -> String {
     let found = &outcome.found;
     let row = |f: &Found| {
         let winner = f.winner.as_ref();
-        let mut flags = winner.map_or("as built".to_owned(), |w| {
-            print::short(&w.variant.to_string(), LONG)
-        });
+        let mut flags = winner.map_or("as built".to_owned(), |w| w.variant.to_string());
         if let Some((n, gain)) = f.threads {
             flags.push_str(&format!(", {n} threads ({:.3})", 1.0 / gain.ratio));
         }
         vec![
             f.name.clone(),
-            format!("{:.1} %", f.share * 100.0),
+            print::percent(f.share),
             f.evaluations.to_string(),
             f.same_code.to_string(),
             f.failed.len().to_string(),
-            winner.map_or("-".to_owned(), |w| format!("{:.3}", 1.0 / w.gain.ratio)),
             winner.map_or("-".to_owned(), |w| {
-                format!("{:.3} to {:.3}", 1.0 / w.gain.high, 1.0 / w.gain.low)
+                print::within(1.0 / w.gain.ratio, 1.0 / w.gain.high, 1.0 / w.gain.low)
             }),
             flags,
         ]
@@ -229,7 +226,6 @@ pub fn text(outcome: &Outcome) -> String {
         "same code",
         "failed",
         "gain",
-        "95 %",
         "<flags",
     ];
     let mut text = print::table_of_names(&heading, found.iter().map(row).collect());

@@ -41,6 +41,7 @@ mod split;
 mod start;
 mod store;
 mod study;
+mod tables;
 mod threads;
 mod tries;
 mod vivo;

@@ -50,6 +50,16 @@ pub fn cere(directory: &Path, arguments: impl Arguments) -> Command {
         .args(arguments.words())
         .current_dir(directory)
         .stdin(Stdio::null());
+    // Who runs the tests may have set these for himself.
+    for variable in [
+        "COLUMNS",
+        "NO_COLOR",
+        "CLICOLOR",
+        "CLICOLOR_FORCE",
+        "FORCE_COLOR",
+    ] {
+        command.env_remove(variable);
+    }
     command
 }
 

@@ -1,9 +1,11 @@
 //! The programs of several stores, and the codelets of their regions that matter.
 
 use crate::subset::document::{Point, Program};
+use crate::subset::programs::{names, program_name};
 use anyhow::{Context, Result};
 use cere_catalogue::bail;
 use cere_format::package::Manifest;
+use cere_format::profile::Profile;
 use cere_format::store::Store;
 use cere_measure::Shares;
 use cere_measure::matching::counting;
@@ -11,8 +13,7 @@ use cere_store::current::{self, Chosen, Codelet, codelets};
 use cere_store::names::named;
 use cere_store::state;
 use cere_system::events::Events;
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// A codelet in a store.
 pub struct Found {
@@ -43,13 +44,18 @@ pub struct Collected {
 /// A store has no profile or no codelets of its build.
 pub fn collect(stores: &[Store], events: &Events) -> Result<Collected> {
     let mut all = Collected::default();
-    let mut names = BTreeSet::new();
+    let whose = |store: &Store| format!("the store {}", store.root().display());
+    let mut profiles = Vec::new();
     for (number, store) in stores.iter().enumerate() {
         if stores[..number].contains(store) {
-            bail!(E6315, "the store {} is named twice", store.root().display());
+            bail!(E6315, "{} is named twice", whose(store));
         }
-        add(&mut all, (number, store), &mut names, events)
-            .with_context(|| format!("the store {}", store.root().display()))?;
+        profiles.push(current::profile(store).with_context(|| whose(store))?);
+    }
+    let names = names(&stores.iter().zip(&profiles).collect::<Vec<_>>());
+    for (number, (profile, name)) in profiles.iter().zip(names).enumerate() {
+        let store = (number, &stores[number]);
+        add(&mut all, store, (profile, name), events).with_context(|| whose(store.1))?;
     }
     if all.regions.is_empty() {
         bail!(
@@ -63,20 +69,18 @@ pub fn collect(stores: &[Store], events: &Events) -> Result<Collected> {
 fn add(
     all: &mut Collected,
     (number, store): (usize, &Store),
-    names: &mut BTreeSet<String>,
+    (profile, name): (&Profile, String),
     events: &Events,
 ) -> Result<()> {
-    let profile = current::profile(store)?;
     let known = named(&state::current_units(store)?);
     let Chosen {
         codelets, notes, ..
-    } = codelets(store, &profile)?;
+    } = codelets(store, profile)?;
     for note in notes {
         events.note(format!("{}: {note}", store.root().display()));
     }
-    let shares = Shares::of(&profile)?;
+    let shares = Shares::of(profile)?;
     let program = all.programs.len();
-    let name = unique(&program_name(&profile.command), names);
     for region in shares.mostly_others(&known) {
         events.note(format!(
             "{name}: {} is mostly the time of regions inside it, and counts as uncovered",
@@ -147,25 +151,6 @@ fn told_command(command: &[String]) -> String {
         *program = program_name(command);
     }
     cere_format::untrusted::visible(&shell_words::join(&words))
-}
-
-/// The file name of the program.
-fn program_name(command: &[String]) -> String {
-    let program = command.first().map_or("program", String::as_str);
-    let name = Path::new(program).file_name();
-    let name = name.map_or(program.to_owned(), |n| n.to_string_lossy().into_owned());
-    cere_format::untrusted::visible(&name)
-}
-
-/// `name`, or with a number if another program has it.
-fn unique(name: &str, names: &mut BTreeSet<String>) -> String {
-    let mut found = name.to_owned();
-    let mut number = 2;
-    while !names.insert(found.clone()) {
-        found = format!("{name}#{number}");
-        number += 1;
-    }
-    found
 }
 
 impl Collected {

@@ -2,6 +2,7 @@
 //!
 //! | module | what |
 //! |---|---|
+//! | [`programs`] | names of programs, by what tells them apart |
 //! | [`collect`] | programs, regions and codelets of several stores |
 //! | [`vectors`] | the metrics of codelets, kept in their stores |
 //! | [`choose`] | metrics to clusters and representatives |
@@ -28,6 +29,7 @@ pub mod make;
 pub mod measure;
 pub mod measurement;
 pub mod model;
+pub mod programs;
 pub mod rounds;
 pub mod times;
 pub mod train;

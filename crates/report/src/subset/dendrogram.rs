@@ -54,7 +54,8 @@ fn rows(picture: &mut Picture, subset: &Subset, order: &[usize]) -> Vec<Place> {
         };
         let class = format!("k{}{bold}", colour(cluster));
         let anchor = Anchor::end((LEFT - 8.0, y)).half_height();
-        let name = cere_system::console::print::short(&subset.point_name(*point), NAME);
+        let name =
+            cere_system::console::short::fitting(&[&subset.point_name(*point)], NAME).concat();
         picture.text(class.as_str(), anchor, &name);
     }
     places

@@ -58,7 +58,7 @@ struct Machine {
 struct ProgramRow {
     name: String,
     reference: String,
-    cells: [String; 4],
+    cells: [String; 3],
     covered: String,
     reason: String,
 }

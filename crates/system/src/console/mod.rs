@@ -5,17 +5,25 @@
 //! |---|---|
 //! | [`mod@csv`] | tables for programs |
 //! | [`keys`] | keys that people press meanwhile |
-//! | [`mod@print`] | messages to stderr; tables, times and JSON to stdout |
+//! | [`mod@print`] | messages to stderr; text, tables and JSON to stdout |
 //! | [`progress`] | bars and spinners |
-//! | [`short`] | long names of regions, cut to fit |
+//! | [`table`] | tables that fit the terminal |
+//! | [`short`] | long names of regions and codelets, cut to fit |
+//! | [`screen`] | columns of the terminal and of text; long lines folded |
+//! | [`number`] | numbers and times with the digits that count |
+//! | [`color`] | colours, where they are wanted |
 
 pub use crate::{detail, note, warning};
 
+pub mod color;
 pub mod csv;
 pub mod keys;
+pub mod number;
 pub mod print;
 pub mod progress;
+pub mod screen;
 pub mod short;
+pub mod table;
 
 use crate::events::{Event, Events, Task};
 use std::collections::BTreeMap;

@@ -1,12 +1,15 @@
 //! Messages to stderr; text, tables and JSON to stdout.
 
-use crate::console::short;
+use crate::console::{color, screen};
 use anyhow::{Context, Result};
 use cere_format::untrusted::{is_plain, visible};
 use indicatif::MultiProgress;
 use std::io::{ErrorKind, Write};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU8, Ordering};
+
+pub use super::number::{joules, number, percent, time, time_within, times, times_alike, within};
+pub use super::table::{table, table_of_names};
 
 /// The progress that is shown: hidden while a line is written.
 pub(crate) static SHOWN: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
@@ -61,7 +64,9 @@ macro_rules! detail {
 pub fn line(text: &str) {
     // A closed stderr is no reason to fail.
     SHOWN.suspend(|| {
-        let _ = writeln!(std::io::stderr().lock(), "{}", lines(text));
+        let text = lines(text);
+        let text = color::message(&text);
+        let _ = writeln!(std::io::stderr().lock(), "{}", color::without(&text));
     });
 }
 
@@ -115,8 +120,8 @@ pub fn detail(text: &str) {
 fn lines(text: &str) -> String {
     let whole = |c: char| c == '\n' || is_plain(c);
     let line = |line: &str| match line.strip_suffix('\r') {
-        Some(line) => visible(line) + "\r",
-        None => visible(line),
+        Some(line) => color::guarded(line) + "\r",
+        None => color::guarded(line),
     };
     if text.chars().all(whole) {
         return text.to_owned();
@@ -131,7 +136,12 @@ fn lines(text: &str) -> String {
     lines.join("\n")
 }
 
-/// Writes `text` to stdout.
+/// Writes text for people to stdout: lines that are longer than the terminal is wide are folded.
+pub fn text(text: &str) -> Result<()> {
+    out(&screen::folded(&lines(text)))
+}
+
+/// Writes `text` to stdout, line by line as it is.
 pub fn out(text: &str) -> Result<()> {
     raw(&lines(text))
 }
@@ -139,8 +149,9 @@ pub fn out(text: &str) -> Result<()> {
 /// Writes `text` to stdout as it is: a format of another tool, in which tabs count.
 pub fn raw(text: &str) -> Result<()> {
     let mut stdout = std::io::stdout().lock();
+    let text = lines(text);
     match stdout
-        .write_all(text.as_bytes())
+        .write_all(color::shown(&text).as_bytes())
         .and_then(|()| stdout.flush())
     {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
@@ -184,117 +195,11 @@ fn plain_json(text: &str) -> String {
     shown
 }
 
-/// Rows as text with aligned columns and a heading above: to the right, but for the first column and those whose
-/// heading starts with `<`.
-pub fn table(heading: &[&str], rows: &[Vec<String>]) -> String {
-    let shown = |row: &Vec<String>| row.iter().map(|cell| visible(cell)).collect();
-    let rows: Vec<Vec<String>> = rows.iter().map(shown).collect();
-    let left: Vec<bool> = heading
-        .iter()
-        .enumerate()
-        .map(|(column, h)| column == 0 || h.starts_with('<'))
-        .collect();
-    let heading: Vec<String> = heading
-        .iter()
-        .map(|h| h.trim_start_matches('<').to_owned())
-        .collect();
-    let width = |column: usize| {
-        rows.iter()
-            .filter_map(|row| row.get(column))
-            .map(|cell| cell.chars().count())
-            .chain([heading[column].len()])
-            .max()
-            .unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..heading.len()).map(width).collect();
-    let mut text = String::new();
-    for row in std::iter::once(&heading).chain(&rows) {
-        let mut line = String::new();
-        for (column, cell) in row.iter().enumerate() {
-            let width = widths[column];
-            if column > 0 {
-                line.push_str("  ");
-            }
-            line.push_str(&if left[column] {
-                format!("{cell:<width$}")
-            } else {
-                format!("{cell:>width$}")
-            });
-        }
-        text.push_str(line.trim_end());
-        text.push('\n');
-    }
-    text
-}
-
-/// Like [`table`], with the names in the first column cut so that a line fits the terminal. A last column of text may exceed
-/// it.
-pub fn table_of_names(heading: &[&str], mut rows: Vec<Vec<String>>) -> String {
-    let open = heading.last().is_some_and(|h| h.starts_with('<'));
-    let counted = 1..heading.len() - usize::from(open);
-    let others: usize = counted
-        .map(|column| {
-            let cells = rows.iter().filter_map(|row| row.get(column));
-            let width = cells.map(|cell| cell.chars().count());
-            2 + width.chain([heading[column].len()]).max().unwrap_or(0)
-        })
-        .sum();
-    let names: Vec<&str> = rows.iter().map(|row| row[0].as_str()).collect();
-    // A last column of text gets some columns too.
-    let room = short::columns().saturating_sub(others + if open { 20 } else { 0 });
-    let cut = short::names(&names, room);
-    for (row, name) in rows.iter_mut().zip(cut) {
-        row[0] = name;
-    }
-    table(heading, &rows)
-}
-
-/// `text`, cut after `most` characters.
+/// `text`, cut after `most` characters, unless the user asked for all.
 pub fn short(text: &str, most: usize) -> String {
-    match text.chars().count() > most {
+    match !screen::is_wide() && text.chars().count() > most {
         true => format!("{}...", text.chars().take(most).collect::<String>()),
         false => text.to_owned(),
-    }
-}
-
-/// A reduction in words: `3.0 times less`, or `2.0 times more` if it is below 1.
-pub fn times(reduction: f64) -> String {
-    match reduction {
-        less if less >= 1.0 => format!("{less:.1} times less"),
-        more => format!("{:.1} times more", 1.0 / more.max(1e-9)),
-    }
-}
-
-/// Joules with four digits and a unit: `1.234 mJ`.
-pub fn joules(joules: f64) -> String {
-    match joules.abs() {
-        big if big >= 1e3 => format!("{:.3} kJ", joules * 1e-3),
-        big if big >= 1.0 => format!("{joules:.3} J"),
-        big if big >= 1e-3 => format!("{:.3} mJ", joules * 1e3),
-        _ => format!("{:.3} uJ", joules * 1e6),
-    }
-}
-
-/// A whole number: `1,234,567`.
-pub fn number(n: u64) -> String {
-    let digits = n.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// A time with a suitable unit.
-pub fn time(seconds: f64) -> String {
-    match seconds {
-        s if s >= 1.0 => format!("{s:.3} s"),
-        s if s >= 1e-3 => format!("{:.3} ms", s * 1e3),
-        s if s >= 1e-6 => format!("{:.3} us", s * 1e6),
-        s => format!("{:.0} ns", s * 1e9),
     }
 }
 
@@ -312,19 +217,8 @@ mod tests {
     }
 
     #[test]
-    fn columns_line_up() {
-        let row = ["xyz", "1", "p"].map(String::from).to_vec();
-        assert_eq!(
-            table(&["a", "bb", "<last"], &[row]),
-            "a    bb  last\nxyz   1  p\n"
-        );
-    }
-
-    #[test]
     fn a_terminal_obeys_nothing() {
         assert_eq!(lines("a\x1b[2J\rb\nc\t"), "a\\u{1b}[2J\\rb\nc\\t");
-        let row = vec!["a\n\u{202e}b".to_owned()];
-        assert_eq!(table(&["x"], &[row]), "x\na\\n\\u{202e}b\n");
         let spoof = anyhow::anyhow!("failed\ncere: exact");
         assert_eq!(error(&spoof), "failed\n    cere: exact");
     }
@@ -336,12 +230,5 @@ mod tests {
         assert_eq!(error(&quoting), "cannot read x: no such thing");
         let plain = anyhow::anyhow!("no room").context("cannot write y");
         assert_eq!(error(&plain), "cannot write y: no room");
-    }
-
-    #[test]
-    fn times() {
-        assert_eq!(time(1.5), "1.500 s");
-        assert_eq!(time(0.0021), "2.100 ms");
-        assert_eq!(time(4.2e-8), "42 ns");
     }
 }
