@@ -1,11 +1,16 @@
 //! Explanations as text.
 
 use cere_format::explain::{Explanation, Way};
-use cere_system::console::print;
+use cere_system::console::{number, short, table};
+
+/// A name as it fits into a sentence.
+fn shortened(name: &str) -> String {
+    short::names(&[name], short::SENTENCE).concat()
+}
 
 /// The sentence alone.
 pub fn brief(found: &Explanation) -> String {
-    format!("{}: {}\n", found.region, found.sentence)
+    format!("{}: {}\n", shortened(&found.region), found.sentence)
 }
 
 /// The sentence, then what it rests on.
@@ -16,8 +21,8 @@ pub fn text(found: &Explanation) -> String {
     };
     let mut out = format!(
         "{}{flags}: {} an invocation\n",
-        found.codelet,
-        print::time(found.seconds)
+        shortened(&found.codelet),
+        number::time(found.seconds)
     );
     let place = match (&found.file, found.line) {
         (Some(file), Some(line)) => format!(" ({file}:{line})"),
@@ -35,19 +40,19 @@ pub fn text(found: &Explanation) -> String {
                 Way::Replayed => "replayed".to_owned(),
                 Way::Modelled => "model".to_owned(),
             };
-            let time = one.seconds.map_or("-".to_owned(), print::time);
+            let time = one.seconds.map_or("-".to_owned(), number::time);
             let of_now = one.seconds.map_or("-".to_owned(), share);
             vec![one.change.clone(), time, of_now, how]
         })
         .collect();
-    out += &print::table(&["what if", "time", "of now", "how"], &rows);
+    out += &table::table(&["<what if", "time", "of now", "<how"], &rows);
     let rows: Vec<Vec<String>> = found
         .evidence
         .iter()
         .map(|one| vec![one.what.clone(), one.value.clone(), one.source.clone()])
         .collect();
     out += "\n";
-    out += &print::table(&["evidence", "value", "from"], &rows);
+    out += &table::table(&["<evidence", "<value", "<from"], &rows);
     for note in &found.notes {
         out += &format!("  note: {note}\n");
     }
