@@ -85,6 +85,8 @@ pub fn options(directory: &Path, repetitions: u32, sandbox: Sandbox) -> Result<O
         edited: Vec::new(),
         keepers: None,
         elsewhere: false,
+        ablation: None,
+        memory: Default::default(),
         events: cere_system::events::Events::ignored(),
     })
 }

@@ -98,42 +98,51 @@ impl Facts {
     /// The level of memory that is busiest, behind the first cache.
     #[must_use]
     pub fn busiest(&self) -> Option<Level> {
-        let simulation = self.vector.counts.simulation.as_ref()?;
-        let last = simulation.levels.len().checked_sub(1)?;
-        let memory = simulation
-            .memory_read
-            .saturating_add(simulation.memory_written);
-        let roofs = self
-            .machine
-            .as_ref()
-            .map(|m| roofs::of(m, "f64", self.threads()));
-        let levels = simulation.levels.iter().enumerate().map(|(at, level)| {
-            let (name, bytes) = match at == last {
-                true => (roofs::MEMORY.to_owned(), memory),
-                false => (roofs::level_name(at as u32 + 2), level.bytes),
-            };
-            let roof = roofs
-                .iter()
-                .flatten()
-                .find(|r| r.level.as_ref() == Some(&name));
-            let most = roof.and_then(|r| r.bytes_per_second);
-            Level {
-                share_of_roof: most.map(|most| bytes as f64 / self.base.seconds / most),
-                name,
-                bytes,
-            }
-        });
-        let few = 64.0 * LINE * self.vector.counts.instructions as f64 / 1e6;
-        let used = levels.filter(|l| l.bytes as f64 > few.max(4096.0));
-        let weight = |l: &Level| l.share_of_roof.unwrap_or(0.0);
-        match roofs.is_some() {
-            true => used.max_by(|a, b| weight(a).total_cmp(&weight(b))),
+        let used = self.levels();
+        let busy = |l: &Level| l.share_of_roof.unwrap_or(0.0);
+        match used.iter().any(|l| l.share_of_roof.is_some()) {
+            true => used.into_iter().max_by(|a, b| busy(a).total_cmp(&busy(b))),
             // The farthest.
-            false => used.last(),
+            false => used.into_iter().next_back(),
         }
+    }
+
+    /// The levels behind the first cache that more than a few bytes come from or go to, nearest first.
+    fn levels(&self) -> Vec<Level> {
+        let Some(simulation) = &self.vector.counts.simulation else {
+            return Vec::new();
+        };
+        let last = simulation.levels.len().saturating_sub(1);
+        let (read, written) = (simulation.memory_read, simulation.memory_written);
+        let levels = simulation.levels.iter().enumerate();
+        let levels = levels.map(|(at, level)| match at == last {
+            true => (roofs::MEMORY.to_owned(), read, read.saturating_add(written)),
+            false => (roofs::level_name(at as u32 + 2), level.fills, level.bytes),
+        });
+        let few = LINE * self.vector.counts.instructions as f64 / FEW_LINES;
+        let used = levels.filter(|(_, _, bytes)| *bytes as f64 > few.max(4096.0));
+        used.map(|(name, read, bytes)| Level {
+            share_of_roof: self.share_of_roof(&name, read, bytes),
+            name,
+            bytes,
+        })
+        .collect()
+    }
+
+    /// Share of what this machine moves to and from the level: of loads alone, or of both directions.
+    fn share_of_roof(&self, level: &str, read: u64, all: u64) -> Option<f64> {
+        let machine = self.machine.as_ref()?;
+        let threads = self.threads();
+        let roofs = roofs::of(machine, "f64", threads);
+        let roof = roofs.iter().find(|r| r.level.as_deref() == Some(level));
+        let of_both = all as f64 / roof?.bytes_per_second?;
+        let of_loads = roofs::loads(machine, level, threads).map_or(0.0, |most| read as f64 / most);
+        Some(of_both.max(of_loads) / self.base.seconds)
     }
 }
 
+/// Instructions for a line, from which on a level is not used.
+const FEW_LINES: f64 = 15_000.0;
 /// Bytes of a line.
 const LINE: f64 = 64.0;
 
@@ -317,6 +326,13 @@ pub fn what_if(facts: &Facts) -> Vec<WhatIf> {
     );
     let fetched = facts.modelled_seconds().filter(|t| *t < base);
     let fetched = fetched.filter(|_| is_long(facts));
+    let fed = facts.share("memory_dependence") > FED;
+    let passed = facts.modelled_seconds().filter(|t| *t < base && fed);
+    modelled(
+        "no load waits for a store",
+        passed,
+        "cycles of llvm-mca's model, in which none does",
+    );
     modelled(
         "instructions fetched without delay",
         fetched,

@@ -73,7 +73,11 @@ impl Subject<'_> {
                 options.memory.frames = (FRAMES / ranges.len().max(1) as u64).max(1);
                 options.settings.warmup = Some(Warmup::WorkingSet);
             }
-            Change::Present => options.memory.present = true,
+            // The system has just filled a fresh page with zeros.
+            Change::Present => {
+                options.memory.present = true;
+                options.settings.warmup = Some(Warmup::WorkingSet);
+            }
             Change::Huge => options.memory.huge = true,
             Change::Alone => options.settings.team.threads = Some(1),
             Change::Code(what) => {

@@ -101,8 +101,11 @@ pub fn sentence(facts: &Facts, cost: &Cost) -> String {
             takes(Kind::Stores)
         ),
         Cause::Forwarding => format!(
-            "It reads again and again what it has just stored, and waits for the store each time: without the stores the code {}.",
-            takes(Kind::Stores)
+            "It reads again and again what it has just stored, and waits for the store each time{}.",
+            facts.modelled_seconds().map_or(String::new(), |t| format!(
+                ": without that wait it would take about {} of the time",
+                percent((t / facts.base.seconds).min(1.0))
+            ))
         ),
         Cause::PageFaults => format!(
             "It is the first to touch {} pages of memory, for each of which the system has to step in: with the pages there the code {}.",

@@ -70,6 +70,21 @@ fn possible(value: f64) -> bool {
     value.is_finite() && value > 0.0
 }
 
+/// Bytes a second that loads alone get from the level of this name, which is less than what loads and stores move together; `None` where
+/// that was not measured.
+#[must_use]
+pub fn loads(machine: &Machine, level: &str, threads: u32) -> Option<f64> {
+    let all = machine.bandwidths.iter().enumerate();
+    let of_level = all.filter(|(at, b)| {
+        let wanted = b.name == "load" && level_name(b.level) == level;
+        wanted && possible(b.bytes_per_second) && !is_unsure(machine, "bandwidths", *at)
+    });
+    let of_level = of_level.map(|(_, b)| b);
+    let wanted = nearest(of_level.clone().map(|b| b.cores), threads)?;
+    let found = of_level.filter(|b| b.cores == wanted);
+    found.map(|b| b.bytes_per_second).reduce(f64::max)
+}
+
 /// The best bandwidth of each level.
 fn bandwidths(machine: &Machine, threads: u32) -> Vec<Roof> {
     let usable = |(at, b): (usize, &Bandwidth)| {
@@ -219,6 +234,9 @@ mod tests {
     fn roofs_are_traffic_of_the_best_kind() {
         let roofs = of(&machine(), "f64", 1);
         let names: Vec<&str> = roofs.iter().map(|r| r.name.as_str()).collect();
+        assert_eq!(loads(&machine(), MEMORY, 1), Some(8e9));
+        assert_eq!(loads(&machine(), MEMORY, 9), Some(20e9));
+        assert_eq!(loads(&machine(), "L3", 1), None);
         assert_eq!(
             names,
             [

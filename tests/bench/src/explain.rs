@@ -2,7 +2,7 @@
 //! `fixed`, which does as much without it.
 
 use anyhow::{Context, Result};
-use cere_tests::tools::{cere, json, root};
+use cere_tests::tools::{cere, json};
 use serde_json::Value;
 use std::path::Path;
 
@@ -35,7 +35,7 @@ const KERNELS: [(&str, &str, &str, &str); 22] = [
     ("overlap", "scalar", "vectors of full width", WIDE),
     ("largest", "scalar", "vectors of full width", WIDE),
     ("stores", "stores", "no stores", ""),
-    ("histogram", "forwarding", "no stores", ""),
+    ("histogram", "forwarding", "no load waits for a store", ""),
     ("faults", "page-faults", "memory touched before", ""),
     ("balance", "imbalance", "perfectly balanced threads", ""),
     (
@@ -55,7 +55,11 @@ const KERNELS: [(&str, &str, &str, &str); 22] = [
 const WIDE: &str = "-O3 -march=native -ffast-math -mprefer-vector-width=512";
 
 fn one(home: &Path, (file, cause, change, flags): (&str, &str, &str, &str)) -> Result<[String; 6]> {
-    let source = root().join("tests/explain").join(format!("{file}.c"));
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let source = here
+        .join("../explain")
+        .join(format!("{file}.c"))
+        .canonicalize()?;
     let here = home.join(file);
     std::fs::create_dir_all(&here)?;
     let mut build = cere(&here);
