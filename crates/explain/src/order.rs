@@ -194,7 +194,7 @@ impl Order {
     /// Branches that the predictor gets wrong.
     #[must_use]
     pub fn mispredicted(&self) -> f64 {
-        let looked_at = self.branches.min(LOOKED_AT).max(1);
+        let looked_at = self.branches.clamp(1, LOOKED_AT);
         self.wrong as f64 * (self.branches as f64 / looked_at as f64)
     }
 
