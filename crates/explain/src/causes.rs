@@ -29,7 +29,7 @@ pub struct Level {
 }
 
 /// Share of a measured bandwidth from which on it is the limit.
-const BUSY: f64 = 0.6;
+const BUSY: f64 = 0.5;
 /// Nanoseconds for a line from which on loads wait for one another, where the bandwidths were not measured.
 const SLOW_LINE: f64 = 20.0;
 /// The least share that is a cause.
