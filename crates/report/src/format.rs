@@ -115,7 +115,7 @@ const WHOLE: usize = 2000;
 pub fn name(name: &str) -> String {
     match name {
         "" => "(no name)".to_owned(),
-        name => cere_system::console::short::fitting(&[name], SHORT).concat(),
+        name => visible(&cere_system::console::short::fitting(&[name], SHORT).concat()),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::format::{Cell, name, percent};
 use crate::roofline::document::{Apart, Document, Point};
 use crate::roofline::plot::plot;
-use crate::roofline::roofs::MEMORY;
+use cere_machine::roofs::MEMORY;
 
 /// The section.
 pub struct Roof {

@@ -194,7 +194,8 @@ long both(const int *p, int n) { return Accumulator<First>::run<Second>(p, n) + 
     instrument(at, "$CXX -O1 -c long.cpp");
     let names = regions(at);
     assert!(names.len() == 2 && names.iter().all(|n| n.len() > 150));
-    let table = text(&succeed(at, "regions").stdout);
+    let table = cere(at, "regions").env("COLUMNS", "80").output();
+    let table = text(&table.expect("cere").stdout);
     for line in table.lines().skip(1) {
         let shown = line.split("  ").next().expect("a name");
         assert!(shown.len() <= 80, "{line}");

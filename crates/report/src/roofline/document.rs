@@ -1,10 +1,10 @@
 //! Points, series, and what has no point.
 
 use crate::roofline::measure::{Times, Work};
-use crate::roofline::roofs::{self, MEMORY, Roof};
 use anyhow::{Context, Result};
 use cere_format::machine::Machine;
 use cere_format::store::Store;
+use cere_machine::roofs::{self, MEMORY, Roof};
 use cere_store::state;
 use cere_timing::stats::Spread;
 use serde::{Deserialize, Serialize};

@@ -2,13 +2,13 @@
 //! measured again.
 
 use crate::roofline::State;
-use crate::roofline::roofs::{MEMORY, level_name};
 use anyhow::{Context, Result};
 use cere_catalogue::bail;
 use cere_count::codelet::Counted;
 use cere_count::counts::Counts;
 use cere_format::abi::PROBED_SYMBOL_PREFIX;
 use cere_format::replay::Verdict;
+use cere_machine::roofs::{MEMORY, level_name};
 use cere_measure::{Replays, Settings};
 use cere_memory::Counters;
 use cere_store::{components, results, state};

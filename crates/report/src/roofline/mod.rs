@@ -15,6 +15,6 @@ pub mod measure;
 pub mod plot;
 pub mod state;
 
-pub use cere_machine::roofs::{self, Roof};
+pub use cere_machine::roofs::Roof;
 pub use document::{Document, Point};
 pub use state::State;

@@ -7,8 +7,8 @@ use crate::plot::axis::{Axis, Scale, extent};
 use crate::plot::frame::Plot as Axes;
 use crate::plot::picture::{Anchor, Look, Picture, Place, through};
 use crate::roofline::document::{Document, Point};
-use crate::roofline::roofs::MEMORY;
 use ceilings::number;
+use cere_machine::roofs::MEMORY;
 use sheet::{FRAME, Plot, STRIP, peak};
 
 /// Colours have names where a page gives them, and these values elsewhere.

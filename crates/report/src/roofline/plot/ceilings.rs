@@ -2,7 +2,7 @@
 
 use super::sheet::{FRAME, Plot, STRIP, peak};
 use crate::plot::picture::Anchor;
-use crate::roofline::roofs::Roof;
+use cere_machine::roofs::Roof;
 
 /// Distance that labels need.
 const LINE: f64 = 14.0;
