@@ -4,7 +4,7 @@ use crate::each::{Shown, each, one_of_each_region};
 use crate::options::{self, Common, Replaying, caches};
 use crate::show;
 use anyhow::Result;
-use cere_catalogue::{Entry, bail};
+use cere_catalogue::{Entry, bail, ensure};
 use cere_explain::{Settings, explanation, facts, kept};
 use cere_format::explain::Explanation;
 use cere_format::machine::Machine;
@@ -37,7 +37,7 @@ pub struct Options {
     #[command(flatten)]
     common: Common,
     /// Codelets, regions or .codelet files; or codes of messages, such as CERE-2003
-    #[arg(required_unless_present_any = ["top", "list"], value_name = "CODELET")]
+    #[arg(value_name = "CODELET")]
     what: Vec<String>,
     /// List the codes of all messages
     #[arg(long, conflicts_with_all = ["what", "top"])]
@@ -70,6 +70,11 @@ fn weight(file: &Path) -> f64 {
 
 /// One codelet of each region that is asked for, those that stand for the most time first.
 fn chosen(store: &Store, options: &Options) -> Result<Vec<PathBuf>> {
+    ensure!(
+        options.top.is_some() || !options.what.is_empty(),
+        E8003,
+        "a region, a codelet or the code of a message is needed: `cere codelets` lists what there is, `cere explain --list` the codes"
+    );
     let all = ["*".to_owned()];
     let what = match options.top {
         Some(_) => &all[..],

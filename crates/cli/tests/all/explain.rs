@@ -2,12 +2,10 @@
 
 use crate::common::{built_from, json, refused, run, succeed, text};
 use crate::schemas::conforms;
-use cere_format::build::Ablation;
 use cere_format::store::Store;
-use cere_measure::{Replays, Settings};
-use cere_system::events::Events;
 use serde_json::Value;
 use std::path::Path;
+use std::process::Command;
 
 const MAIN: &str = r#"
 #include <stdio.h>
@@ -136,60 +134,60 @@ fn causes_that_are_known_and_replays_that_do_other_work() {
     );
 }
 
+/// The region's assembly, with `ablation` taken out of the code: the compile that `cere replay --keep` leaves, with another plan.
+fn assembly(here: &Path, ablation: Option<&str>) -> String {
+    let kept = here.join("kept");
+    let plan = kept.join("unit0.bind.json");
+    let mut plan: Value =
+        serde_json::from_slice(&std::fs::read(plan).expect("a plan")).expect("JSON");
+    if let Some(ablation) = ablation {
+        plan["ablation"] = ablation.into();
+    }
+    std::fs::write(kept.join("changed.json"), plan.to_string()).expect("a plan");
+    let script = std::fs::read_to_string(kept.join("build.sh")).expect("a script");
+    let line = script.lines().find(|line| line.contains("-c unit0.bc"));
+    let line = line
+        .expect("a compile")
+        .replace("unit0.bind.json", "changed.json");
+    let line = line.replace("-c unit0.bc -o unit0.o", "-S unit0.bc -o -");
+    let done = Command::new("sh")
+        .arg("-c")
+        .arg(line)
+        .current_dir(&kept)
+        .output();
+    let done = done.expect("a shell");
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    text(&done.stdout)
+}
+
 #[test]
 fn what_is_taken_out_of_the_code_is_gone_and_the_rest_stays() {
     let directory = captured();
-    let store = Store::new(directory.path().join(".cere"));
-    let events = Events::ignored();
-    let replays = Replays::open(&store, &events).expect("a cache");
-    let assembly = |region: &str, ablation: Option<Ablation>| {
-        let files = cere_store::find::all(&store, &[region.to_owned()], &events).expect("codelets");
-        let (package, manifest, _) = replays.unpack(&files[0]).expect("a package");
-        let settings = Settings { ..settings() };
-        let mut options = replays.options(&settings, None).expect("options");
-        options.ablation = ablation;
-        let texts = cere_replay::compile::assembly(&package, &manifest, &options);
-        texts.expect("assembly").concat()
-    };
+    let here = directory.path();
+    succeed(here, &["replay", "quotient*", "--keep", "kept"]);
     let count = |text: &str, name: &str| {
         let words = text.lines().filter_map(|l| l.split_whitespace().next());
         words.filter(|word| word.starts_with(name)).count()
     };
-    let plain = assembly("quotient*", None);
-    let without = assembly("quotient*", Some(Ablation::Divisions));
-    let both = |name| (count(&plain, name), count(&without, name));
-    assert!(both("divpd").0 > 0, "{plain}");
-    assert_eq!(both("div").1, 0, "{without}");
-    assert_eq!(
-        count(&plain, "mul") + count(&plain, "div"),
-        count(&without, "mul")
-    );
-    assert_eq!(both("add").0, both("add").1);
+    let plain = assembly(here, None);
+    let without = assembly(here, Some("divisions"));
+    assert!(count(&plain, "divpd") > 0, "{plain}");
+    assert_eq!(count(&without, "div"), 0, "{without}");
+    let [quotients, products] = ["div", "mul"].map(|name| count(&plain, name));
+    assert_eq!(quotients + products, count(&without, "mul"), "{without}");
+    assert_eq!(count(&plain, "add"), count(&without, "add"));
 
-    let stored = |text: &str| {
+    let stores = |text: &str| {
         let stores = |l: &&str| l.contains("movup") && l.trim_end().ends_with(')');
         text.lines().filter(stores).count()
     };
-    let without = assembly("quotient*", Some(Ablation::Stores));
-    assert!(stored(&plain) > stored(&without), "{without}");
-    assert_eq!(both("divpd").0, count(&without, "divpd"), "{without}");
-}
-
-fn settings() -> Settings {
-    Settings {
-        flags: Vec::new(),
-        passes: None,
-        repetitions: Default::default(),
-        warmup: None,
-        operands: Vec::new(),
-        compare: true,
-        tolerance: Default::default(),
-        timeout: None,
-        team: Default::default(),
-        energy: None,
-        beside: Some(0),
-        sandbox: cere_sandbox::Sandbox::new(),
-    }
+    let without = assembly(here, Some("stores"));
+    assert!(stores(&plain) > stores(&without), "{without}");
+    assert_eq!(
+        count(&plain, "divpd"),
+        count(&without, "divpd"),
+        "{without}"
+    );
 }
 
 #[test]
