@@ -30,6 +30,8 @@ pub struct Level {
 
 /// Share of a measured bandwidth from which on it is the limit.
 const BUSY: f64 = 0.5;
+/// Share of loads near the one before, from which on it is a stream, for which the processor fetches ahead as fast as it can.
+const STREAM: f64 = 0.9;
 /// Nanoseconds for a line from which on loads wait for one another, where the bandwidths were not measured.
 const SLOW_LINE: f64 = 20.0;
 /// The least share that is a cause.
@@ -194,6 +196,7 @@ fn memory(facts: &Facts) -> Option<Cost> {
     let level = facts.busiest()?;
     let per_line = share * facts.base.seconds * 1e9 * LINE / level.bytes as f64;
     let busy = match level.share_of_roof {
+        Some(of_roof) if facts.share("stride_load_512") >= STREAM => of_roof >= BUSY / 2.0,
         Some(of_roof) => of_roof >= BUSY,
         None => per_line < SLOW_LINE,
     };

@@ -43,7 +43,7 @@ fn quiet_leaves_out_notes_and_verbose_adds_steps() {
 fn quiet_keeps_errors_and_goes_without_verbose() {
     let directory = tempfile::tempdir().expect("a directory");
     let output = run(directory.path(), "-q regions");
-    has(&text(&output.stderr), "cere: error[CERE-4002]: ");
+    has(&text(&output.stderr), "cere: error[CERE-4003]: ");
     let output = run(directory.path(), "-q -v regions");
     assert_eq!(output.status.code(), Some(2));
     std::fs::create_dir(directory.path().join(".cere")).expect("a store");

@@ -139,7 +139,9 @@ fn warnings_once_a_build() {
     );
     let message = text(&built.stderr);
     assert_eq!(
-        message.matches("warning: -flto is dropped").count(),
+        message
+            .matches("warning[CERE-1016]: -flto is dropped")
+            .count(),
         1,
         "{message}"
     );

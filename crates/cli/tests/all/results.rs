@@ -116,7 +116,7 @@ fn a_record_that_cannot_be_kept_costs_no_result() {
         let output = succeed(at, "replay sum@main.c:4:1 --reps 1");
         assert!(text(&output.stdout).contains("exact"));
         let message = text(&output.stderr);
-        let expected = "warning: no record is kept of the replay of sum@main.c:4:1";
+        let expected = "]: no record is kept of the replay of sum@main.c:4:1";
         assert!(
             message.contains(expected) && message.contains(part),
             "{message}"
