@@ -1,5 +1,6 @@
-// Takes one cause of time out of code, for a replay that is timed and not compared: decremental analysis (Koliai et al.,
-// "Quantifying performance bottleneck cost through differential analysis", ICS 2013). The rest of the code stays as it is.
+// Takes one cause of time out of code, for a replay that is timed and not compared: decremental analysis (Koliai et
+// al., "Quantifying performance bottleneck cost through differential analysis", ICS 2013). The rest of the code stays
+// as it is.
 #include "llvm-c/Core.h"
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/Analysis/ValueTracking.h"
@@ -59,7 +60,8 @@ bool steers(Value *Of) {
       auto *I = dyn_cast<Instruction>(U.getUser());
       auto *S = dyn_cast_or_null<StoreInst>(I);
       if (!I || (I->isTerminator() && !isa<ReturnInst>(I)) || isa<GetElementPtrInst, LoadInst, IntToPtrInst>(I) ||
-          (isa<CallBase>(I) && !isa<IntrinsicInst>(I) && !cast<CallBase>(I)->isInlineAsm()) || (S && U.getOperandNo() == 1))
+          (isa<CallBase>(I) && !isa<IntrinsicInst>(I) && !cast<CallBase>(I)->isInlineAsm()) ||
+          (S && U.getOperandNo() == 1))
         return true;
       if (!S)
         Waiting.push_back(I);
@@ -81,7 +83,8 @@ unsigned breakChains(Function &F) {
       const char *Register = registerOf(P.getType());
       auto *Next = dyn_cast<Instruction>(P.getIncomingValueForBlock(Latch));
       const bool Float = P.getType()->isFPOrFPVectorTy();
-      if (!Register || !Next || Next == &P || !L->contains(Next) || P.getType()->isPointerTy() || (!Float && steers(&P)))
+      if (!Register || !Next || Next == &P || !L->contains(Next) || P.getType()->isPointerTy() ||
+          (!Float && steers(&P)))
         continue;
       IRBuilder<> B(&*Header->getFirstInsertionPt());
       Value *Same = opaque(P.getIncomingValueForBlock(Before), Register, B);
