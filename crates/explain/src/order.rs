@@ -282,3 +282,36 @@ impl Sink for Order {
             });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Share of wrong predictions of a branch that goes as `direction` says.
+    fn wrong(direction: impl FnMut(u64) -> bool) -> f64 {
+        let mut predictor = Perceptron {
+            weights: [0; HISTORY + 1],
+        };
+        let (mut history, mut wrong) = (0u64, 0);
+        for taken in (0..20_000).map(direction) {
+            wrong += u32::from(predictor.learn(history, taken));
+            history = history << 1 | u64::from(taken);
+        }
+        f64::from(wrong) / 20_000.0
+    }
+
+    #[test]
+    fn rules_are_learned_and_chance_is_not() {
+        assert!(wrong(|_| true) < 0.01);
+        assert!(wrong(|n| n % 2 == 0) < 0.01);
+        assert!(wrong(|n| n % 17 != 0) < 0.02);
+        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+        let chance = wrong(|_| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state >> 40 & 1 == 1
+        });
+        assert!((0.4..0.6).contains(&chance), "{chance}");
+    }
+}

@@ -107,3 +107,26 @@ fn ranges<'a>(pages: impl Iterator<Item = &'a (u64, Use)>) -> Vec<(u64, u64)> {
         .map(|(start, end, _)| (start, end))
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_that_are_used_alike_share_and_the_largest_ranges_count() {
+        let page = |number: u64, written| {
+            let how = Use {
+                times: 1,
+                written,
+                float: true,
+            };
+            (number * PAGE, how)
+        };
+        let pages = [page(1, false), page(2, false), page(3, true), page(9, true)];
+        let found = ranges(pages.iter());
+        let whole = |from: u64, to: u64| (from * PAGE, to * PAGE);
+        assert_eq!(found, [whole(1, 3), whole(3, 4), whole(9, 10)]);
+        let apart: Vec<(u64, Use)> = (0..20).map(|n| page(2 * n, false)).collect();
+        assert_eq!(ranges(apart.iter()).len(), MOST);
+    }
+}
