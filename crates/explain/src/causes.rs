@@ -11,8 +11,6 @@ pub struct Cost {
     pub cause: Cause,
     /// Share of the time that goes with it; none: not known.
     pub share: Option<f64>,
-    /// Whether a model says so, not a replay.
-    pub modelled: bool,
     /// The level of memory that is meant: `L2`, `memory`.
     pub level: Option<Level>,
 }
@@ -72,18 +70,18 @@ impl Facts {
         (each * self.wrong_branch / self.base.seconds).min(1.0)
     }
 
-    /// Share of the time that goes if all data is in the first cache, and whether a model says so.
+    /// Share of the time that goes if all data is in the first cache: by a replay, else by the model.
     #[must_use]
-    pub fn memory_share(&self) -> Option<(f64, bool)> {
+    pub fn memory_share(&self) -> Option<f64> {
         if let Some(gain) = self.gain(Kind::Compact) {
-            return Some((gain, false));
+            return Some(gain);
         }
         if self.share("l1_misses") == 0.0 || !self.variants.contains_key(&Kind::Compact) {
             return None;
         }
         let computes = self.modelled_seconds()? / self.base.seconds;
         let others = self.branch_share() + self.gain(Kind::Present).unwrap_or(0.0);
-        Some(((1.0 - computes - others).max(0.0), true))
+        Some((1.0 - computes - others).max(0.0))
     }
 
     /// Share of the threads' time in which the slowest works and others have nothing to do.
@@ -151,12 +149,11 @@ const LINE: f64 = 64.0;
 /// What each cause costs, those that are not there left out.
 #[must_use]
 pub fn costs(facts: &Facts) -> Vec<Cost> {
-    let cost = |cause: Cause, share: Option<f64>, modelled: bool| {
+    let cost = |cause: Cause, share: Option<f64>| {
         let share = share.filter(|s| *s > 0.0)?;
         Some(Cost {
             cause,
             share: Some(share),
-            modelled,
             level: None,
         })
     };
@@ -167,19 +164,15 @@ pub fn costs(facts: &Facts) -> Vec<Cost> {
     };
     let all = [
         memory(facts),
-        cost(Cause::Translations, facts.gain(Kind::Huge), false),
-        cost(Cause::PageFaults, facts.gain(Kind::Present), false),
-        cost(Cause::Chain, facts.gain(Kind::Chains), false),
-        cost(Cause::Divisions, facts.gain(Kind::Divisions), false),
-        cost(stores, facts.gain(Kind::Stores), false),
-        cost(Cause::Scalar, facts.gain(Kind::Vectors), false),
-        cost(
-            Cause::Branches,
-            Some(branches(facts)),
-            facts.topdown.is_none(),
-        ),
-        cost(Cause::Imbalance, Some(facts.imbalance()), true),
-        cost(Cause::Waiting, waiting(facts), false),
+        cost(Cause::Translations, facts.gain(Kind::Huge)),
+        cost(Cause::PageFaults, facts.gain(Kind::Present)),
+        cost(Cause::Chain, facts.gain(Kind::Chains)),
+        cost(Cause::Divisions, facts.gain(Kind::Divisions)),
+        cost(stores, facts.gain(Kind::Stores)),
+        cost(Cause::Scalar, facts.gain(Kind::Vectors)),
+        cost(Cause::Branches, Some(branches(facts))),
+        cost(Cause::Imbalance, Some(facts.imbalance())),
+        cost(Cause::Waiting, waiting(facts)),
     ];
     all.into_iter().flatten().collect()
 }
@@ -192,7 +185,7 @@ fn branches(facts: &Facts) -> f64 {
 
 /// What memory costs: bandwidth or latency.
 fn memory(facts: &Facts) -> Option<Cost> {
-    let (share, modelled) = facts.memory_share()?;
+    let share = facts.memory_share()?;
     let level = facts.busiest()?;
     let per_line = share * facts.base.seconds * 1e9 * LINE / level.bytes as f64;
     let busy = match level.share_of_roof {
@@ -206,7 +199,6 @@ fn memory(facts: &Facts) -> Option<Cost> {
             false => Cause::Latency,
         },
         share: Some(share),
-        modelled,
         level: Some(level),
     })
 }
@@ -251,7 +243,6 @@ pub fn largest(facts: &Facts, costs: &[Cost]) -> Cost {
     best.cloned().unwrap_or_else(|| Cost {
         cause: rest(facts),
         share: None,
-        modelled: true,
         level: None,
     })
 }
@@ -282,6 +273,10 @@ pub fn what_if(facts: &Facts) -> Vec<WhatIf> {
                 interval: found.as_ref().ok().map(|t| t.interval),
                 found: Way::Replayed,
                 how: match found {
+                    Ok(_) if *kind == Kind::Compact => format!(
+                        "{how}: {:.0} % of the pages that it touches",
+                        100.0 * facts.compacted
+                    ),
                     Ok(_) => how.to_owned(),
                     Err(why) => why.clone(),
                 },

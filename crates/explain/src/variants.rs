@@ -45,6 +45,9 @@ const WIDEST: [&str; 4] = [
     "-mprefer-vector-width=512",
 ];
 
+/// Whether the system gives huge pages.
+const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
+
 /// A codelet whose replays are changed.
 #[derive(Clone, Copy)]
 pub struct Subject<'a> {
@@ -96,6 +99,11 @@ impl Subject<'_> {
     /// # Errors
     /// It cannot be replayed so, or does other work then: its course depends on what was changed.
     pub fn time(&self, change: &Change) -> Result<Timed> {
+        if *change == Change::Huge
+            && std::fs::read_to_string(HUGE_PAGES).is_ok_and(|t| t.contains("[never]"))
+        {
+            bail!("this system gives no huge pages ({HUGE_PAGES} is never)");
+        }
         let options = self.options(change);
         self.does_the_same(change, &options)?;
         time(self.package, &options)
@@ -122,7 +130,9 @@ impl Subject<'_> {
         if !wide && (differs(was.branches, is.branches) || differs(was.taken, is.taken)) {
             bail!("its branches depend on the values that were changed");
         }
-        if wide && is.flops.total * 2 < was.flops.total {
+        let lacks = |was: u64, is: u64| is.saturating_mul(2) < was;
+        let lacks_loads = lacks(was.memory.load_bytes, is.memory.load_bytes);
+        if wide && (lacks(was.flops.total, is.flops.total) || lacks_loads) {
             bail!("the compiler leaves out work then");
         }
         Ok(())

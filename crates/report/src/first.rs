@@ -28,7 +28,7 @@ pub struct Part {
 
 /// A bar of parts.
 pub struct Lane {
-    /// What it is of.
+    /// Whose time the bar shows: the run, or all threads.
     pub title: String,
     pub parts: Vec<Part>,
     /// What it shows, in one sentence.
