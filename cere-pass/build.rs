@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-const SOURCES: [&str; 19] = [
+const SOURCES: [&str; 20] = [
     "src/shim.cpp",
     "src/extract.cpp",
     "src/functions.cpp",
@@ -22,6 +22,7 @@ const SOURCES: [&str; 19] = [
     "src/pairing.cpp",
     "src/bridge.cpp",
     "src/ablate.cpp",
+    "src/cross.cpp",
 ];
 
 fn main() {

@@ -44,6 +44,16 @@ pub enum PassError {
         /// What LLVM says.
         message: String,
     },
+    /// A function that is needed cannot run on the other architecture.
+    #[error("{function} cannot run on {triple}: {why}")]
+    Crossing {
+        /// The function.
+        function: String,
+        /// The architecture.
+        triple: String,
+        /// Why not.
+        why: String,
+    },
     /// The module is broken.
     #[error("LLVM's verifier rejects what the pass made: {0}")]
     Verifier(String),

@@ -1,7 +1,7 @@
 //! The LLVM plugin. With `CERE_COMMAND` it outlines the unit's loops, puts probes around them and keeps the
 //! IR; with `CERE_BIND` it prepares a kept unit for a replay, with `CERE_SPLIT` for a hybrid binary; with
 //! `CERE_BRIDGE` it lets edited code run on what was captured, with `CERE_SHAPES` it reports what the pipeline makes of variables, with `CERE_COUNT` it makes code that reports what it
-//! executes; with none it does nothing.
+//! executes; with `CERE_CROSS` it makes kept IR that of another architecture; with none it does nothing.
 //!
 //! Whoever loads a plugin reads its stderr alone: what ends a compile is said there, by `guarded`. LLVM's own diagnostics would
 //! depend on the user's flags (`-w`, `-Werror`), and clang and flang word them differently.
@@ -9,6 +9,7 @@
 mod bind;
 mod bridge;
 mod captured;
+mod cross;
 mod error;
 mod functions;
 mod ir;
@@ -30,8 +31,8 @@ mod unit;
 mod vectors;
 
 use cere_format::build::{
-    BindPlan, BridgePlan, CompileCommand, CountPlan, ENV_BIND, ENV_BRIDGE, ENV_COMMAND, ENV_COUNT,
-    ENV_KEPT_ALONE, ENV_SHAPES, ENV_SPLIT, SplitPlan,
+    BindPlan, BridgePlan, CompileCommand, CountPlan, CrossPlan, ENV_BIND, ENV_BRIDGE, ENV_COMMAND,
+    ENV_COUNT, ENV_CROSS, ENV_KEPT_ALONE, ENV_SHAPES, ENV_SPLIT, SplitPlan,
 };
 use error::{PassError, Result};
 use libc::{c_char, c_void};
@@ -185,6 +186,18 @@ extern "C" fn cere_retarget(module: LLVMModuleRef) {
     guarded(|| match prepare(module)? {
         true => ir::verify(module),
         false => Ok(()),
+    });
+}
+
+/// Called by the textual pass `cere-cross`.
+#[unsafe(no_mangle)]
+extern "C" fn cere_cross(module: LLVMModuleRef) {
+    guarded(|| match from_env::<CrossPlan>(ENV_CROSS)? {
+        Some(plan) => {
+            cross::cross(module, &plan)?;
+            ir::verify(module)
+        }
+        None => Ok(()),
     });
 }
 

@@ -24,6 +24,7 @@ using namespace llvm;
 extern "C" void cere_pipeline_start(LLVMModuleRef M, bool Optimize);
 extern "C" void cere_retarget(LLVMModuleRef M);
 extern "C" void cere_bind(LLVMModuleRef M);
+extern "C" void cere_cross(LLVMModuleRef M);
 // In ablate.cpp.
 void cere_register_parallel(PassBuilder &PB);
 // In labels.cpp.
@@ -43,6 +44,14 @@ struct StartPass : PassInfoMixin<StartPass> {
 struct RetargetPass : PassInfoMixin<RetargetPass> {
   PreservedAnalyses run(Module &M, ModuleAnalysisManager &) {
     cere_retarget(wrap(&M));
+    return PreservedAnalyses::none();
+  }
+  static bool isRequired() { return true; }
+};
+
+struct CrossPass : PassInfoMixin<CrossPass> {
+  PreservedAnalyses run(Module &M, ModuleAnalysisManager &) {
+    cere_cross(wrap(&M));
     return PreservedAnalyses::none();
   }
   static bool isRequired() { return true; }
@@ -84,6 +93,21 @@ SmallPtrSet<const Value *, 32> reached(LLVMValueRef *Roots, size_t Count) {
 }
 } // namespace
 
+// A multiplication and an addition that may be contracted become two instructions.
+void cere_split_function(Function &F) {
+  for (BasicBlock &BB : F)
+    for (Instruction &I : make_early_inc_range(BB)) {
+      auto *Both = dyn_cast<IntrinsicInst>(&I);
+      if (!Both || Both->getIntrinsicID() != Intrinsic::fmuladd)
+        continue;
+      IRBuilder<> B(Both);
+      B.setFastMathFlags(Both->getFastMathFlags());
+      Value *Product = B.CreateFMul(Both->getArgOperand(0), Both->getArgOperand(1));
+      Both->replaceAllUsesWith(B.CreateFAdd(Product, Both->getArgOperand(2)));
+      Both->eraseFromParent();
+    }
+}
+
 extern "C" {
 
 void cere_register(PassBuilder &PB) {
@@ -94,6 +118,8 @@ void cere_register(PassBuilder &PB) {
       [](StringRef Name, ModulePassManager &MPM, ArrayRef<PassBuilder::PipelineElement>) {
         if (Name == "cere-retarget")
           MPM.addPass(RetargetPass());
+        else if (Name == "cere-cross")
+          MPM.addPass(CrossPass());
         else if (Name == "cere-bind")
           MPM.addPass(BindPass());
         else
@@ -324,17 +350,7 @@ char *cere_compiled(LLVMModuleRef M) {
 
 void cere_split_contractions(LLVMModuleRef M) {
   for (Function &F : *unwrap(M))
-    for (BasicBlock &BB : F)
-      for (Instruction &I : make_early_inc_range(BB)) {
-        auto *Both = dyn_cast<IntrinsicInst>(&I);
-        if (!Both || Both->getIntrinsicID() != Intrinsic::fmuladd)
-          continue;
-        IRBuilder<> B(Both);
-        B.setFastMathFlags(Both->getFastMathFlags());
-        Value *Product = B.CreateFMul(Both->getArgOperand(0), Both->getArgOperand(1));
-        Both->replaceAllUsesWith(B.CreateFAdd(Product, Both->getArgOperand(2)));
-        Both->eraseFromParent();
-      }
+    cere_split_function(F);
 }
 
 void cere_forget_errno(LLVMModuleRef M) {

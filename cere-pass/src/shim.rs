@@ -135,6 +135,16 @@ unsafe extern "C" {
     ) -> *mut c_char;
     pub fn cere_all_parallel();
     pub fn cere_ablate(module: LLVMModuleRef, what: u32) -> size_t;
+    pub fn cere_cross_module(
+        module: LLVMModuleRef,
+        triple: *const c_char,
+        layout: *const c_char,
+        split: bool,
+        with_ir: *const *const c_char,
+        count: size_t,
+        said: extern "C" fn(*mut c_void, *const u8, size_t, *const u8, size_t),
+        context: *mut c_void,
+    );
     pub fn cere_demangle(symbol: *const c_char) -> *mut c_char;
     pub fn cere_linkage_name(location: LLVMMetadataRef) -> *mut c_char;
     pub fn cere_compiled(module: LLVMModuleRef) -> *mut c_char;

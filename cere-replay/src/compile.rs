@@ -1,6 +1,7 @@
 //! Units to objects.
 
-use crate::{Options, ReplayError, limit};
+use crate::{Options, ReplayError, cross, limit};
+use cere_arch::target::Target;
 use cere_format::abi::{IDENT_SYMBOL_PREFIX, INVOKE_SYMBOL_PREFIX, OUTLINED_SYMBOL_PREFIX};
 use cere_format::build::{
     Ablation, BUILD_VERSION, BindPlan, BoundLabels, ENV_BIND, ENV_SHAPES, Language, Retarget,
@@ -14,6 +15,7 @@ use cere_toolchain::flags::{self, Change};
 use cere_toolchain::several::several;
 use cere_toolchain::unit::{self, Files, Job, Recipe};
 use cere_toolchain::{CompileError, cached, io, stamp};
+use std::borrow::Cow;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -109,16 +111,25 @@ fn compiler(unit: &PackageUnit, options: &Options) -> &'static str {
     unit::compiler(unit.language, options.settings.passes.is_some())
 }
 
-/// How a unit is compiled, with `flags` after its own.
+/// A unit's own code generation flags: the build's, for the architecture that is wanted.
+pub fn codegen<'a>(unit: &'a PackageUnit, options: &Options) -> Cow<'a, [String]> {
+    match &options.settings.cross {
+        Some(cross) => Cow::Owned(cross.codegen(&unit.codegen)),
+        None => Cow::Borrowed(&unit.codegen),
+    }
+}
+
+/// How a unit is compiled, with `flags` after its own, which are `codegen`.
 pub fn recipe<'a>(
-    unit: &'a PackageUnit,
+    unit: &PackageUnit,
+    codegen: &'a [String],
     plan: &BindPlan,
     flags: &'a [String],
     options: &'a Options,
 ) -> Recipe<'a> {
     Recipe {
         language: unit.language,
-        codegen: &unit.codegen,
+        codegen,
         flags,
         passes: options.settings.passes.as_deref(),
         plugin: &options.plugin,
@@ -172,6 +183,14 @@ fn roots(package: &Path, manifest: &Manifest, cache: &Path) -> Result<Vec<String
     Ok(roots)
 }
 
+/// The flag that has a compiler of another machine do what the build's did.
+fn of_the_build(options: &Options) -> Vec<String> {
+    let captured = Target::X86_64;
+    let other = options.settings.cross.is_some() && cere_arch::HERE != captured;
+    let flag = other.then(|| format!("--target={}", captured.facts().triple));
+    flag.into_iter().collect()
+}
+
 /// What the build made of the unit's local variables: its pipeline is run again, up to where code would be made.
 fn shapes(package: &Path, unit: &PackageUnit, options: &Options) -> Result<Shapes, ReplayError> {
     let ir = package.join(unit.member());
@@ -182,10 +201,12 @@ fn shapes(package: &Path, unit: &PackageUnit, options: &Options) -> Result<Shape
         unit.codegen.join("\0").as_bytes(),
         &unit::tools(&unit.codegen)?,
     ]);
+    // The build's, on whatever machine that is.
+    let target = of_the_build(options);
     let recipe = Recipe {
         language: unit.language,
         codegen: &unit.codegen,
-        flags: &[],
+        flags: &target,
         passes: None,
         plugin: &options.plugin,
         variable: ENV_SHAPES,
@@ -277,7 +298,9 @@ fn unit(
     let Wanted { code, form, lined } = wanted;
     let unit = &manifest.units[index];
     let edited = options.edited.iter().find(|e| e.unit == unit.id);
-    let other = change.other || options.settings.passes.is_some() || form == Form::Bound;
+    let cross = options.settings.cross.as_ref();
+    let other =
+        change.other || options.settings.passes.is_some() || form == Form::Bound || cross.is_some();
     let parallel = options.ablation == Some(Ablation::Dependences);
     let pinned = other || edited.is_some() || code == Code::Traced || parallel;
     let lined = lined.and_then(|lined| lined.get(&unit.id));
@@ -304,9 +327,14 @@ fn unit(
     }
     let mut flags = change.flags;
     flags.extend(form.flags().iter().map(|f| (*f).to_owned()));
+    let mut ir = ir.map_or_else(|| package.join(unit.member()), PathBuf::clone);
+    if let Some(cross) = cross {
+        ir = cross::ir(&ir, manifest, unit, cross, options)?;
+    }
+    let codegen = codegen(unit, options);
     let job = Job {
-        recipe: recipe(unit, &plan, &flags, options),
-        ir: ir.map_or_else(|| package.join(unit.member()), PathBuf::clone),
+        recipe: recipe(unit, &codegen, &plan, &flags, options),
+        ir,
         plan: &serde_json::to_vec(&plan).map_err(ReplayError::Json)?,
         source: &unit.source,
         limit: Some(options.settings.timeout.unwrap_or(limit::UNKNOWN)),
@@ -424,7 +452,7 @@ fn every(
     for unit in &manifest.units {
         if let Entry::Vacant(entry) = changes.entry((&unit.codegen, unit.language)) {
             entry.insert(flags::change(
-                &unit.codegen,
+                &codegen(unit, options),
                 unit.language,
                 compiler(unit, options),
                 &options.settings.flags,

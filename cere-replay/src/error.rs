@@ -26,13 +26,18 @@ pub enum ReplayError {
     Hostile(String),
     /// A shared library is not on this machine.
     #[error(
-        "{codelet} needs {libraries}, which this machine does not have in its library directories: install it"
+        "{codelet} needs {libraries}, which this machine does not have in its library directories{}",
+        target.as_ref().map_or(": install it".to_owned(), |target| format!(
+            " for {target}: install it, or name a directory that has it with --sysroot"
+        ))
     )]
     Library {
         /// The codelet.
         codelet: String,
         /// Sonames.
         libraries: String,
+        /// The architecture, if it is another than this machine's.
+        target: Option<String>,
     },
     /// A page trace was asked for that the package does not have.
     #[error(
@@ -46,6 +51,30 @@ pub enum ReplayError {
         codelet: String,
         /// What is wrong, and what to do.
         why: OperandError,
+    },
+    /// A function that the region needs cannot run on the target.
+    #[error("{codelet} cannot be replayed on {target}: {why}")]
+    Crossing {
+        /// The codelet.
+        codelet: String,
+        /// The target.
+        target: String,
+        /// Why not.
+        why: String,
+    },
+    /// The target's system is not there.
+    #[error(
+        "{} has no {loader}: the loader and the libraries of {target} are not there; install them (Debian: libc6-arm64-cross, \
+         libc6-riscv64-cross), or name the directory that has them with --sysroot",
+        .root.display()
+    )]
+    NoSystem {
+        /// The target.
+        target: String,
+        /// Where they were looked for.
+        root: PathBuf,
+        /// The loader.
+        loader: String,
     },
     /// Nothing defines a symbol.
     #[error(

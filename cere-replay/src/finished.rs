@@ -1,5 +1,6 @@
 //! What a replay found.
 
+use crate::cross::Crossed;
 use crate::energy::Energy;
 use crate::operand;
 use cere_format::package::CapturedFunction;
@@ -100,6 +101,19 @@ pub struct Replay {
     pub lacking: Vec<String>,
     /// How many more times than the captured invocation the region asked for the time and the like, where its state differs.
     pub asked_more: u64,
+    /// What is to be known if it ran on another architecture.
+    #[serde(default)]
+    pub crossed: Option<Crossed>,
     /// The executable.
     pub executable: PathBuf,
+}
+
+impl Replay {
+    /// Whether an emulator ran it: it has no times then.
+    #[must_use]
+    pub fn is_emulated(&self) -> bool {
+        self.crossed
+            .as_ref()
+            .is_some_and(|crossed| crossed.emulator.is_some())
+    }
 }

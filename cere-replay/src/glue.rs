@@ -2,8 +2,10 @@
 
 use crate::ReplayError;
 use crate::compile::prefix;
+use cere_arch::target::Target;
 use cere_format::PAGE;
 use cere_format::abi::INVOKE_SYMBOL_PREFIX;
+use cere_format::build::REFUSAL_SYMBOL;
 use cere_format::package::{Absent, Manifest, TlsBlock};
 use object::{Object, ObjectSymbol};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -312,22 +314,27 @@ impl Naming<'_> {
 
 /// The block ends where the thread-local segment ends, which is where a program's own block lies: captured code
 /// without IR finds its variables at the offsets from the thread pointer that it was linked with.
-fn thread_block(text: &mut String, tls: Option<&TlsBlock>, variables: &BTreeMap<String, u64>) {
+fn thread_block(
+    text: &mut String,
+    tls: Option<&TlsBlock>,
+    variables: &BTreeMap<String, u64>,
+    target: Target,
+) {
     let _ = writeln!(
         text,
         ".p2align 4\n.globl cere_glue_tls\n.type cere_glue_tls,@function\ncere_glue_tls:"
     );
     let Some(tls) = tls.filter(|t| t.size > 0) else {
-        let _ = writeln!(text, "xorl %eax, %eax\nret");
+        text.push_str(target.nothing());
         return;
     };
     let align = tls.align.max(THREAD_ALIGN);
     let size = tls.size.next_multiple_of(tls.align.max(1));
     let before = size.next_multiple_of(align) - size;
+    text.push_str(&target.thread_local("cere_glue_tls_block"));
     let _ = writeln!(
         text,
-        "movq %fs:0, %rax\nleaq cere_glue_tls_block@tpoff(%rax), %rax\nret\n\
-         .section .tbss,\"awT\",@nobits\n.balign {align}\n.zero {before}\ncere_glue_tls_block:"
+        ".section .tbss,\"awT\",@nobits\n.balign {align}\n.zero {before}\ncere_glue_tls_block:"
     );
     for (name, offset) in variables {
         let name = quote(name);
@@ -398,12 +405,14 @@ pub fn write(
     objects: &[&Path],
     renamed: &BTreeSet<String>,
     other: bool,
+    target: Target,
 ) -> Result<Glue, ReplayError> {
     let symbols = Symbols::of(objects)?;
     let kind = Kind {
         typed: symbols.needed.contains(STORE),
         other,
         any: false,
+        target,
     };
     glue(manifest, &symbols, renamed, kind)
 }
@@ -445,14 +454,19 @@ pub fn write_for_any(
     let kind = Kind {
         other: true,
         any: true,
+        target: cere_arch::HERE,
         ..Kind::default()
     };
     glue(manifest, &symbols, renamed, kind)
 }
 
 /// The glue of a process that only keeps a captured state.
-pub fn nothing() -> String {
-    text(&Names::default(), "0", None, Kind::default())
+pub fn nothing(target: Target) -> String {
+    let kind = Kind {
+        target,
+        ..Kind::default()
+    };
+    text(&Names::default(), "0", None, kind)
 }
 
 /// What the runtime is to know of the code.
@@ -464,6 +478,8 @@ struct Kind {
     other: bool,
     /// It varies which names it defines and needs.
     any: bool,
+    /// Its architecture.
+    target: Target,
 }
 
 fn text(names: &Names, invoke: &str, tls: Option<&TlsBlock>, kind: Kind) -> String {
@@ -481,10 +497,11 @@ fn text(names: &Names, invoke: &str, tls: Option<&TlsBlock>, kind: Kind) -> Stri
         let name = quote(name);
         let _ = writeln!(
             text,
-            ".p2align 4\n{binding} {name}\n.type {name},@function\n{name}:\njmp *0f(%rip)\n0: .quad {address:#x}"
+            ".p2align 4\n{binding} {name}\n.type {name},@function\n{name}:\n{}",
+            kind.target.thunk(*address)
         );
     }
-    thread_block(&mut text, tls, &names.thread);
+    thread_block(&mut text, tls, &names.thread, kind.target);
     let _ = writeln!(
         text,
         ".data\n.balign 16\n.globl cere_glue_invoke\ncere_glue_invoke: .quad {}\n\
@@ -508,6 +525,7 @@ fn text(names: &Names, invoke: &str, tls: Option<&TlsBlock>, kind: Kind) -> Stri
         u8::from(kind.typed),
         u8::from(kind.other)
     );
+    let _ = writeln!(text, ".globl {REFUSAL_SYMBOL}\n{REFUSAL_SYMBOL}: .quad 0");
     let _ = writeln!(text, ".section .note.GNU-stack,\"\",@progbits");
     text
 }

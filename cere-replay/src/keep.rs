@@ -125,7 +125,14 @@ impl Keep<'_> {
             .output(&directory.join(name("ll")));
         command::run(&readable, &unit.source)?;
         let _ = writeln!(script, "\n# {}", unit.source.replace('\n', " "));
-        let recipe = compile::recipe(unit, &compiled.plan, &compiled.flags, self.options);
+        let codegen = compile::codegen(unit, self.options);
+        let recipe = compile::recipe(
+            unit,
+            &codegen,
+            &compiled.plan,
+            &compiled.flags,
+            self.options,
+        );
         for line in lines(&recipe, &files) {
             let _ = writeln!(script, "{line}");
         }
@@ -153,11 +160,12 @@ impl Keep<'_> {
         let _ = writeln!(script, "\n# The glue and the link");
         for name in ["first", "glue"] {
             let (source, object) = (format!("{name}.s"), format!("{name}.o"));
-            let line = link::assemble(source.as_ref(), object.as_ref());
+            let line = link::assemble(source.as_ref(), object.as_ref(), self.options);
             let _ = writeln!(script, "{line}");
         }
         let other = self.options.settings.team.runtime.as_deref();
-        let line = link::line(self.manifest, &files, linked.base, &linked.builtins, other)?;
+        let (base, builtins) = (linked.base, &linked.builtins);
+        let line = link::line(self.manifest, &files, base, builtins, other, self.options)?;
         let _ = writeln!(script, "{line}");
         let _ = writeln!(
             script,

@@ -2,12 +2,14 @@
 
 use crate::glue::Glue;
 use crate::{Options, ReplayError};
-use cere_format::package::{Manifest, OFFERED_LIBRARIES, SYSTEM_DIRECTORIES};
+use cere_arch::target::Target;
+use cere_format::package::{Manifest, OFFERED_LIBRARIES};
 use cere_toolchain::cached::Known;
 use cere_toolchain::command::{Line, hash, run};
 use cere_toolchain::unit::{CLANG, LLD, tools};
 use cere_toolchain::{CompileError, cached, io};
 use object::{Object, ObjectSection, SectionFlags};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 const GIB2: u64 = 1 << 31;
@@ -17,7 +19,6 @@ const ROOM: u64 = 64 << 20;
 const BESIDE: u64 = 1 << 20;
 /// Lowest base: the kernel keeps the first pages.
 const LOWEST: u64 = 0x1_0000;
-const LOADER: &str = "/lib64/ld-linux-x86-64.so.2";
 /// Refers to the runtime's entry, so that the runtime comes first in every section and the captured
 /// thread-local block, in the glue, last.
 const FIRST: &str = ".globl _start\n.section .note.GNU-stack,\"\",@progbits\n";
@@ -77,12 +78,38 @@ pub fn base(manifest: &Manifest, size: u64) -> Result<u64, ReplayError> {
     })
 }
 
-fn find(name: &str, directories: &[String]) -> Option<PathBuf> {
-    let all = directories
-        .iter()
-        .map(String::as_str)
-        .chain(SYSTEM_DIRECTORIES);
-    all.map(|d| Path::new(d).join(name)).find(|p| p.is_file())
+/// Whether a file is an ELF image of this architecture.
+fn is_of(path: &Path, target: Target) -> bool {
+    let mut head = [0; 20];
+    let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut head));
+    read.is_ok()
+        && head[..5] == *b"\x7fELF\x02"
+        && head[18..] == target.facts().machine.to_le_bytes()
+}
+
+/// A library of the architecture that code is made for, in `directories` or where those of the system are.
+fn find(name: &str, directories: &[String], options: &Options) -> Option<PathBuf> {
+    let target = options.target();
+    let usual = match &options.settings.cross {
+        Some(cross) => cross.directories(),
+        None => target.directories(),
+    };
+    let own = directories.iter().map(PathBuf::from);
+    let mut all = own.chain(usual).map(|d| d.join(name));
+    all.find(|path| path.is_file() && is_of(path, target))
+}
+
+/// The loader's file, as a library.
+fn loader(options: &Options) -> PathBuf {
+    let path = Path::new(options.target().facts().loader);
+    let name = path
+        .file_name()
+        .unwrap_or(path.as_os_str())
+        .to_string_lossy();
+    match options.settings.cross {
+        Some(_) => find(&name, &[], options).unwrap_or_else(|| path.to_owned()),
+        None => path.to_owned(),
+    }
 }
 
 /// What is linked and where the result goes.
@@ -100,8 +127,9 @@ pub struct Files {
 }
 
 /// The command that assembles a file.
-pub fn assemble(source: &Path, object: &Path) -> Line {
+pub fn assemble(source: &Path, object: &Path, options: &Options) -> Line {
     Line::new(CLANG)
+        .args(options.settings.cross.iter().map(|cross| cross.flag()))
         .args(["-c", "-x", "assembler"])
         .path(source)
         .arg("-o")
@@ -115,7 +143,9 @@ pub fn line(
     base: u64,
     builtins: &[PathBuf],
     other: Option<&Path>,
+    options: &Options,
 ) -> Result<Line, ReplayError> {
+    let cross = options.settings.cross.as_ref();
     let mut line = Line::new(LLD)
         .arg(format!("--image-base={base:#x}"))
         .args([
@@ -127,7 +157,7 @@ pub fn line(
             "-e",
             "_start",
         ])
-        .args(["--dynamic-linker", LOADER])
+        .args(["--dynamic-linker", options.target().facts().loader])
         .path(&files.first)
         .path(&files.runtime);
     for object in files.objects.iter().chain([&files.glue]) {
@@ -137,9 +167,20 @@ pub fn line(
     if let Some(directory) = other.and_then(Path::parent) {
         line = line.arg("-rpath").path(directory);
     }
-    for directory in &manifest.library_directories {
+    let own: Vec<String> = match cross {
+        None => manifest.library_directories.clone(),
+        // Where the target's libraries are, as they are called where it runs.
+        Some(cross) => {
+            let named = cross.libraries.iter();
+            named.map(|d| d.display().to_string()).collect()
+        }
+    };
+    for directory in &own {
         line = line.loads(Path::new(directory));
         line = line.arg("-rpath").arg(directory);
+    }
+    for directory in cross.iter().flat_map(|cross| cross.directories()) {
+        line = line.loads(&directory);
     }
     let wanted = manifest
         .libraries
@@ -152,7 +193,7 @@ pub fn line(
             line = line.path(other);
             continue;
         }
-        match find(library, &manifest.library_directories) {
+        match find(library, &manifest.library_directories, options) {
             Some(path) => line = line.path(&path),
             None => missing.push(library.as_str()),
         }
@@ -161,6 +202,7 @@ pub fn line(
         return Err(ReplayError::Library {
             codelet: manifest.name.clone(),
             libraries: missing.join(", "),
+            target: cross.map(|cross| cross.target.to_string()),
         });
     }
     for archive in builtins {
@@ -168,21 +210,21 @@ pub fn line(
     }
     line = line.arg("--as-needed");
     for library in OFFERED_LIBRARIES {
-        if let Some(path) = find(library, &[]) {
+        if let Some(path) = find(library, &[], options) {
             line = line.path(&path);
         }
     }
-    let libc = find("libc.so.6", &[]);
+    let libc = find("libc.so.6", &[], options);
     Ok(line
         .args(libc)
-        .path(Path::new(LOADER))
+        .path(&loader(options))
         .arg("-o")
         .output(&files.executable))
 }
 
 /// The executable that keeps a captured state, from the cache: the runtime alone, anywhere in memory.
 pub fn keeper(runtime: &Path, options: &Options) -> Result<PathBuf, CompileError> {
-    let glue = crate::glue::nothing();
+    let glue = crate::glue::nothing(options.target());
     let key = hash(&[
         glue.as_bytes(),
         runtime.as_os_str().as_encoded_bytes(),
@@ -198,16 +240,17 @@ pub fn keeper(runtime: &Path, options: &Options) -> Result<PathBuf, CompileError
                 "--eh-frame-hdr",
                 "--strip-debug",
             ])
-            .args(["-e", "_start", "--dynamic-linker", LOADER])
+            .args(["-e", "_start", "--dynamic-linker"])
+            .arg(options.target().facts().loader)
             .path(&first(options)?)
             .path(runtime)
             .path(&assembled(options, "glue", &glue)?);
         for library in OFFERED_LIBRARIES.into_iter().chain(["libc.so.6"]) {
-            if let Some(path) = find(library, &[]) {
+            if let Some(path) = find(library, &[], options) {
                 line = line.path(&path);
             }
         }
-        let line = line.path(Path::new(LOADER)).arg("-o").output(made);
+        let line = line.path(&loader(options)).arg("-o").output(made);
         run(
             &line.confined(&options.settings.sandbox),
             "what keeps a captured state",
@@ -220,7 +263,9 @@ pub fn keeper(runtime: &Path, options: &Options) -> Result<PathBuf, CompileError
 /// program may not have needed them.
 fn builtins(options: &Options) -> Vec<PathBuf> {
     let ask = |option: &str| {
-        let line = Line::new(CLANG).confined(&options.settings.sandbox);
+        let line = Line::new(CLANG)
+            .confined(&options.settings.sandbox)
+            .args(options.settings.cross.iter().map(|cross| cross.flag()));
         let found = run(&line.args([option, "-print-libgcc-file-name"]), "builtins");
         found.ok().map(|path| PathBuf::from(path.trim()))
     };
@@ -302,6 +347,7 @@ pub fn link(
         manifest.libraries.join("\0").as_bytes(),
         manifest.library_directories.join("\0").as_bytes(),
         other.map_or(&[][..], |p| p.as_os_str().as_encoded_bytes()),
+        format!("{:?}", options.settings.cross).as_bytes(),
     ]);
     let name = format!("{key}.replay");
     let mut linked = Linked {
@@ -331,7 +377,7 @@ pub fn link(
         };
         let what = format!("the link of {}", manifest.name);
         let link = |builtins: &[PathBuf]| {
-            let line = line(manifest, &files, base, builtins, other)?;
+            let line = line(manifest, &files, base, builtins, other, options)?;
             Ok::<_, ReplayError>(run(&line.confined(&options.settings.sandbox), &what))
         };
         let mut result = link(&[])?;
@@ -374,11 +420,12 @@ pub(crate) fn first(options: &Options) -> Result<PathBuf, CompileError> {
 
 /// The object of an assembly text, called `what`, from the cache.
 fn assembled(options: &Options, what: &str, text: &str) -> Result<PathBuf, CompileError> {
-    let name = format!("{}.{what}.o", hash(&[text.as_bytes()]));
+    let target = options.target().to_string();
+    let name = format!("{}.{what}.o", hash(&[text.as_bytes(), target.as_bytes()]));
     cached::get(&options.cache, &name, |made| {
         let source = made.with_file_name(format!("{what}.s"));
         std::fs::write(&source, text).map_err(io("write", &source))?;
-        let line = assemble(&source, made).confined(&options.settings.sandbox);
+        let line = assemble(&source, made, options).confined(&options.settings.sandbox);
         run(&line, what).map(drop)
     })
 }

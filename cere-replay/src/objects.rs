@@ -46,10 +46,13 @@ impl Objects {
         options: &Options,
     ) -> Result<Built, ReplayError> {
         let paths = self.paths();
-        let same_code = code::same(package, manifest, paths.first().copied());
+        let same_code = match options.settings.cross {
+            Some(_) => SameCode::No,
+            None => code::same(package, manifest, paths.first().copied()),
+        };
         let other_code = self.compiled.iter().any(|c| c.plan.pinned);
         let other = other_code || self.kind != Code::Timed;
-        let glue = glue::write(manifest, &paths, &self.renamed, other)?;
+        let glue = glue::write(manifest, &paths, &self.renamed, other, options.target())?;
         let linked = link::link(manifest, &paths, &glue, &self.runtime, options)?;
         if let Some(keep) = options.keep.as_ref().filter(|_| self.kind == Code::Timed) {
             let keep = Keep {

@@ -3,8 +3,11 @@
 use crate::{Options, ReplayError};
 use cere_format::machine;
 use cere_format::package::Manifest;
-use cere_format::replay::{REPLAY_VERSION, ReplayPlan, Unset, Warmup};
+use cere_format::replay::{REPLAY_VERSION, Repetitions, ReplayPlan, Unset, Warmup};
 use std::path::PathBuf;
+
+/// Runs in an emulator: as many as show whether all end alike.
+const EMULATED: u32 = 3;
 
 /// The warm-up that a replay of this package uses with a team of so many threads (none: as when it was captured), and a
 /// sentence if it is another than by default. What the trace of one thread leaves to several is not known: there a run over
@@ -64,6 +67,12 @@ pub fn plan(
     manifest: &Manifest,
     options: &Options,
 ) -> ReplayPlan {
+    // What emulators lack, or do not tell.
+    let emulated = options
+        .settings
+        .cross
+        .as_ref()
+        .is_some_and(|cross| cross.emulator.is_some());
     ReplayPlan {
         version: REPLAY_VERSION,
         package,
@@ -72,13 +81,16 @@ pub fn plan(
         survival_ns: None,
         operands: Vec::new(),
         caches: machine::corrections().to_vec(),
-        repetitions: options.settings.repetitions,
+        repetitions: match emulated {
+            true => Repetitions::exactly(EMULATED),
+            false => options.settings.repetitions,
+        },
         compare: options.settings.compare,
         threads: threads(manifest, options.settings.team.threads),
         insist: options.settings.team.threads.is_some(),
         kept: false,
         stores: None,
-        guard: options.settings.sandbox.guard(),
+        guard: options.settings.sandbox.guard().filter(|_| !emulated),
         sealed: options.settings.sandbox.is_sealed(),
         count: None,
         counters: Vec::new(),

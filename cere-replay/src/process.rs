@@ -1,6 +1,7 @@
 //! Starts a replay executable in the sandbox and reads its outcome.
 
 use crate::counters::{Opening, Readings};
+use crate::cross::Emulator;
 use crate::energy;
 use crate::limit::{self, Limit};
 use crate::place::{Place, read};
@@ -72,14 +73,27 @@ fn task(
     limit: &Limit,
     options: &Options,
 ) -> Task {
+    let mut read = vec![plan.package.clone(), place.plan()];
+    let execute = match emulator(options) {
+        Some(emulator) => {
+            read.extend([executable.to_owned(), emulator.root.clone()]);
+            emulator.program.clone()
+        }
+        None => executable.to_owned(),
+    };
     Task {
         kind: Kind::Replay,
-        read: vec![plan.package.clone(), place.plan()],
+        read,
         libraries: libraries(manifest, options),
-        execute: Some(executable.to_owned()),
+        execute: Some(execute),
         write: vec![plan.outcome.clone()],
         seconds: limit.time.as_secs(),
     }
+}
+
+/// What runs the executable, if this machine does not.
+fn emulator(options: &Options) -> Option<&Emulator> {
+    options.settings.cross.as_ref()?.emulator.as_ref()
 }
 
 /// Directories of the libraries that a replay loads.
@@ -90,6 +104,9 @@ pub(crate) fn libraries(manifest: &Manifest, options: &Options) -> Vec<PathBuf> 
         .runtime
         .as_deref()
         .and_then(Path::parent);
+    if let Some(cross) = &options.settings.cross {
+        return cross.directories().into_iter().collect();
+    }
     let own = manifest.library_directories.iter().map(PathBuf::from);
     own.chain(other.map(Path::to_owned)).collect()
 }
@@ -123,7 +140,14 @@ pub(crate) fn command(
 ) -> Result<Command, CompileError> {
     // Appending, for what follows one another.
     let errors = File::options().append(true).open(place.errors());
-    let mut command = Command::new(executable);
+    let mut command = match emulator(options) {
+        Some(emulator) => {
+            let mut command = Command::new(&emulator.program);
+            command.arg("-L").arg(&emulator.root).arg(executable);
+            command
+        }
+        None => Command::new(executable),
+    };
     command
         .env_remove("LD_PRELOAD")
         .stdin(Stdio::null())

@@ -179,17 +179,24 @@ fn watched(
     options: &Options,
 ) -> Result<Watched, ReplayError> {
     let settings = &options.settings;
-    let (mut warmup, note) = plan::warmup(manifest, settings.warmup, settings.team.threads)?;
+    let emulated = settings
+        .cross
+        .as_ref()
+        .is_some_and(|cross| cross.emulator.is_some());
+    let (mut warmup, note) = match emulated {
+        true => (Warmup::Cold, None),
+        false => plan::warmup(manifest, settings.warmup, settings.team.threads)?,
+    };
     let absolute = std::path::absolute(package).unwrap_or_else(|_| package.to_owned());
     let resolved = operand::resolve(package, manifest, &settings.operands)?;
     let mut plan = plan::plan(absolute, Default::default(), warmup, manifest, options);
     plan.operands = resolved.plan;
     // What is counted is not timed, and not warmed up.
-    if !matches!(watch, Watch::Stream(_) | Watch::Stores(_)) {
+    if !emulated && !matches!(watch, Watch::Stream(_) | Watch::Stores(_)) {
         plan.survival_ns = survival(warmup, &options.cache)?;
     }
     let (number, beside) = match watch {
-        Watch::Clock => beside::number(manifest, options),
+        Watch::Clock if !emulated => beside::number(manifest, options),
         Watch::Energy(..) => (0, beside::left_out(manifest, options)),
         _ => (0, None),
     };
@@ -259,6 +266,7 @@ fn watched(
         preparation: outcome.preparation,
         lacking: outcome.lacking,
         asked_more: outcome.asked_more,
+        crossed: None,
         executable: built.executable.clone(),
     };
     if !may_be_floating(&replay, plan.threads.is_some_and(|n| n > 1)) {

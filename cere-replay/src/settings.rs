@@ -1,6 +1,8 @@
 //! What is to be replayed how.
 
+use crate::cross::Cross;
 use crate::kept::pool::Keepers;
+use cere_arch::target::Target;
 use cere_format::build::Ablation;
 use cere_format::replay::{ChangedMemory, Operand, Repetitions, Warmup};
 use cere_format::verdict::Tolerance;
@@ -39,6 +41,8 @@ pub struct Settings {
     /// Rounds in which energy is measured behind the time; none: it is not. No copies run beside the replay then: their energy would
     /// count.
     pub energy: Option<u32>,
+    /// Where to replay, when that is not the architecture of the capture.
+    pub cross: Option<Cross>,
     /// What the compilers and the replay run in.
     pub sandbox: Sandbox,
 }
@@ -77,6 +81,17 @@ pub struct Options {
     pub memory: ChangedMemory,
     /// Hears why something takes long.
     pub events: Events,
+}
+
+impl Options {
+    /// The architecture that code is made for.
+    #[must_use]
+    pub fn target(&self) -> Target {
+        self.settings
+            .cross
+            .as_ref()
+            .map_or(cere_arch::HERE, |cross| cross.target)
+    }
 }
 
 /// How the teams of OpenMP regions are made.

@@ -6,7 +6,9 @@
 
 use crate::error::Error;
 use crate::pages::PAGE;
-use crate::{code, control, guard, pass, space, text, trampoline};
+use crate::{control, guard, pass, space, text, trampoline};
+use cere_arch::register::Registers;
+use cere_arch::{jump, numbers};
 use cere_format::answers::{
     ANSWER_CALL, Answers, COUNTER, Clock, Head, Question, ask, decode, question,
 };
@@ -58,9 +60,6 @@ static SINCE: AtomicI64 = AtomicI64::new(0);
 /// Questions of this repetition that the capture has no answer of.
 static ASKED_MORE: AtomicU64 = AtomicU64::new(0);
 
-/// The processor's number of a general protection fault.
-pub const PROTECTION: i64 = 13;
-
 /// Has the calling thread's readings of the time stamp counter fault, or not.
 fn trap_counter(yes: bool) {
     // SAFETY: the handler of SIGSEGV answers readings: [`counter`].
@@ -70,9 +69,9 @@ fn trap_counter(yes: bool) {
 /// A thread took a general protection fault. If it reads the time stamp counter, it gets the counter: the captured one where the
 /// region reads it, not a library or the switch to the region.
 pub fn counter(context: &mut libc::ucontext_t) -> bool {
-    let registers = &mut context.uc_mcontext.gregs;
-    let at = registers[libc::REG_RIP as usize] as usize;
-    if registers[libc::REG_TRAPNO as usize] != PROTECTION {
+    let mut registers = Registers::of(context);
+    let at = registers.pc() as usize;
+    if !registers.protection() {
         return false;
     }
     // SAFETY: the instruction that was just executed.
@@ -101,12 +100,7 @@ pub fn counter(context: &mut libc::ucontext_t) -> bool {
             now
         }
     };
-    registers[libc::REG_RAX as usize] = (now & 0xffff_ffff) as i64;
-    registers[libc::REG_RDX as usize] = (now >> 32) as i64;
-    if length == 3 {
-        registers[libc::REG_RCX as usize] = processor.into();
-    }
-    registers[libc::REG_RIP as usize] += length as i64;
+    registers.set_counter(length, now, processor);
     true
 }
 
@@ -176,6 +170,18 @@ unsafe fn store<T>(at: usize, value: T) {
     }
 }
 
+/// Makes the system call that packages have under `number`.
+///
+/// # Safety
+/// As the call itself.
+unsafe fn made(number: usize, arguments: [usize; 6]) -> isize {
+    match cere_arch::call::native(number as i64) {
+        // SAFETY: by the contract.
+        Some(number) => unsafe { call(number, arguments) },
+        None => -(libc::ENOSYS as isize),
+    }
+}
+
 /// Takes the time that the kernel's own answer takes, about: it reads the counter, or is a system call.
 fn spend(number: usize, key: u32) {
     const COUNTED: [i32; 5] = [
@@ -186,14 +192,14 @@ fn spend(number: usize, key: u32) {
         libc::CLOCK_TAI,
     ];
     const COARSE: [i32; 2] = [libc::CLOCK_REALTIME_COARSE, libc::CLOCK_MONOTONIC_COARSE];
-    let clock = number as i64 == libc::SYS_clock_gettime;
-    if clock && COUNTED.contains(&(key as i32)) || number as i64 == libc::SYS_gettimeofday {
+    let clock = number as i64 == numbers::CLOCK_GETTIME;
+    if clock && COUNTED.contains(&(key as i32)) || number as i64 == numbers::GETTIMEOFDAY {
         std::hint::black_box(cere_timing::clock::processor());
     } else if clock && !COARSE.contains(&(key as i32)) {
         let mut now = [0i64; 2];
         let arguments = [key as usize, now.as_mut_ptr() as usize, 0, 0, 0, 0];
         // SAFETY: two words of our own.
-        unsafe { call(number as i64, arguments) };
+        unsafe { made(number, arguments) };
     }
 }
 
@@ -236,35 +242,35 @@ impl Known {
         // SAFETY: the arguments are those of the region's own system call, whose memory it may write.
         unsafe {
             match number as i64 {
-                libc::SYS_clock_gettime => {
+                numbers::CLOCK_GETTIME => {
                     let from = time.or_else(|| self.clock(a[0] as i32))?;
                     store(a[1], later(from, NANO, elapsed()));
                     Some(0)
                 }
-                libc::SYS_gettimeofday => {
+                numbers::GETTIMEOFDAY => {
                     store(a[0], later(time.or_else(realtime)?, NANO / 1000, elapsed()));
                     Some(0)
                 }
-                libc::SYS_time => {
+                numbers::TIME => {
                     let from = last.map(|l| l.0.result);
                     let from = from.or_else(|| realtime().map(|t| t[0]))?;
                     let now = from + elapsed() / NANO;
                     store(a[0], now);
                     Some(now as isize)
                 }
-                libc::SYS_times | libc::SYS_getrusage => {
+                numbers::TIMES | numbers::GETRUSAGE => {
                     let question = question(number, a)?;
                     let result = give(question, last?);
                     let passed = elapsed();
                     let ticks = passed / (NANO / TICKS);
-                    if number as i64 == libc::SYS_times {
+                    if number as i64 == numbers::TIMES {
                         store(a[0], time?[0] + ticks);
                         return Some(result + ticks as isize);
                     }
                     store(a[1], later(time?, NANO / 1000, passed));
                     Some(result)
                 }
-                libc::SYS_getrandom => None,
+                numbers::GETRANDOM => None,
                 _ => Some(give(question(number, a)?, last?)),
             }
         }
@@ -282,7 +288,7 @@ pub unsafe fn answer(number: usize, a: [usize; 6]) -> isize {
             if guard::SEALED.load(Relaxed) && !is_harmless(number as i64, a[0]) {
                 guard::not_captured(number as i64, a);
             }
-            let result = call(number as i64, a);
+            let result = made(number, a);
             text::note(number, a, result);
             result
         })
@@ -355,28 +361,28 @@ macro_rules! shared {
                 *to = from;
             }
             // SAFETY: the function of the shared page asks what the system call asks.
-            unsafe { answer(libc::$number as usize, arguments) }
+            unsafe { answer(numbers::$number as usize, arguments) }
         })*
         /// What stands here for the functions of the shared page: [`NAMES`].
         const FUNCTIONS: [*const (); NAMES.len()] = [$($function as *const ()),*];
     };
 }
 shared! {
-    clock_gettime(id, time) = SYS_clock_gettime;
-    gettimeofday(time, zone) = SYS_gettimeofday;
-    time(at) = SYS_time;
-    clock_getres(id, time) = SYS_clock_getres;
-    getcpu(processor, node) = SYS_getcpu;
-    getrandom(to, length, flags, state, size) = SYS_getrandom;
+    clock_gettime(id, time) = CLOCK_GETTIME;
+    gettimeofday(time, zone) = GETTIMEOFDAY;
+    time(at) = TIME;
+    clock_getres(id, time) = CLOCK_GETRES;
+    getcpu(processor, node) = GETCPU;
+    getrandom(to, length, flags, state, size) = GETRANDOM;
 }
 
 /// Where a jump is put, and where it leads.
 type Jump = (usize, usize);
 
-const FAR: usize = code::FAR as usize;
+const FAR: usize = jump::FAR as usize;
 
 unsafe fn put((at, to): Jump) {
-    let code = code::far(to as u64);
+    let code = jump::far(to as u64);
     // SAFETY: the caller has opened the page.
     unsafe { std::ptr::copy_nonoverlapping(code.as_ptr(), at as *mut u8, FAR) };
 }
@@ -532,10 +538,8 @@ pub fn listen(wanted: bool, sealed: bool) -> Result<Option<String>, Error> {
 fn is_harmless(number: i64, first: usize) -> bool {
     const PRINTED: [usize; 2] = [1, 2];
     match number {
-        libc::SYS_futex | libc::SYS_sched_yield | libc::SYS_madvise | libc::SYS_rt_sigprocmask => {
-            true
-        }
-        libc::SYS_write | libc::SYS_writev => PRINTED.contains(&first),
+        numbers::FUTEX | numbers::SCHED_YIELD | numbers::MADVISE | numbers::RT_SIGPROCMASK => true,
+        numbers::WRITE | numbers::WRITEV => PRINTED.contains(&first),
         _ => false,
     }
 }
@@ -584,7 +588,7 @@ mod tests {
 
     fn time(seconds: i64, nanoseconds: i64) -> (Head, Vec<u8>) {
         let head = Head {
-            number: libc::SYS_clock_gettime as u32,
+            number: numbers::CLOCK_GETTIME as u32,
             key: libc::CLOCK_MONOTONIC as u32,
             flags: 0,
             length: 16,
@@ -598,7 +602,7 @@ mod tests {
         let mut now = [0i64; 2];
         let arguments = [id as usize, now.as_mut_ptr() as usize, 0, 0, 0, 0];
         // SAFETY: two words of our own.
-        let result = unsafe { captured(libc::SYS_clock_gettime as usize, arguments) };
+        let result = unsafe { captured(numbers::CLOCK_GETTIME as usize, arguments) };
         result.map(|_| (now[0], now[1]))
     }
 
@@ -607,7 +611,7 @@ mod tests {
         ENTERS.store(control::pointer(), Relaxed);
         let queue = |thread, answers| Queue {
             thread,
-            number: libc::SYS_clock_gettime as usize,
+            number: numbers::CLOCK_GETTIME as usize,
             key: libc::CLOCK_MONOTONIC as u32,
             answers,
             asked: AtomicUsize::new(0),

@@ -8,15 +8,10 @@ use crate::error::Error;
 use crate::glue::{Jump, cere_glue_label_count, cere_glue_labels};
 use crate::pages::{PAGE, Pages};
 use crate::space::{merge, protect, reserved};
+use cere_arch::jump::{ALIGN, BREAKPOINT, FAR, NEAR, encode};
 use cere_format::capture::{PAGE_CODE, PAGE_WRITTEN};
 use cere_format::package::{Function, Manifest};
 use std::sync::OnceLock;
-
-const BREAKPOINT: u8 = 0xcc;
-/// Bytes of a jump to anywhere.
-pub const FAR: u64 = 14;
-/// Bytes of a jump within 2 GiB.
-const NEAR: u64 = 5;
 
 static RANGES: OnceLock<Vec<(u64, u64)>> = OnceLock::new();
 /// Where old machine code was that is not to run.
@@ -36,19 +31,17 @@ pub fn trap(address: u64) -> Option<u64> {
     Some(traps[at].new)
 }
 
-/// The bytes at `jump.old` when `room` bytes may be overwritten there; none: a breakpoint has to serve.
-fn encode(jump: Jump, room: u64) -> Option<Vec<u8>> {
-    let distance = jump.new.wrapping_sub(jump.old.wrapping_add(NEAR)) as i64;
-    match i32::try_from(distance) {
-        Ok(near) if room >= NEAR => Some([&[0xe9][..], &near.to_le_bytes()].concat()),
-        _ if room >= FAR => Some(far(jump.new)),
-        _ => None,
+/// Fills whole instructions of a range that is open for writing with breakpoints.
+///
+/// # Safety
+/// Nobody needs what is there.
+unsafe fn fill(start: u64, end: u64) {
+    let each = BREAKPOINT.len();
+    let start = start.next_multiple_of(each as u64);
+    for at in (start..end.saturating_sub(each as u64 - 1)).step_by(each) {
+        // SAFETY: within the range, which is open by the contract.
+        unsafe { (at as *mut [u8; BREAKPOINT.len()]).write(BREAKPOINT) };
     }
-}
-
-/// A jump to anywhere.
-pub fn far(to: u64) -> Vec<u8> {
-    [&[0xff, 0x25, 0, 0, 0, 0][..], &to.to_le_bytes()].concat()
 }
 
 /// Where labels were and where they are.
@@ -104,13 +97,16 @@ pub fn install(
         for page in (start..end).step_by(PAGE as usize) {
             if !pages.holds(page) {
                 // SAFETY: reserved and opened above.
-                unsafe { std::ptr::write_bytes(page as *mut u8, BREAKPOINT, PAGE as usize) };
+                unsafe { fill(page, page + PAGE) };
             }
         }
     }
     let mut stale = Vec::new();
-    let with_ir = manifest.functions.iter().filter(|f| f.ir && !f.other_image);
-    for function in with_ir.filter(|_| other) {
+    // No code of another architecture is to run.
+    let foreign = manifest.machine.target() != Some(cere_arch::HERE);
+    let with_ir = |f: &&Function| f.ir && !f.other_image;
+    let functions = manifest.functions.iter();
+    for function in functions.filter(|f| foreign || other && with_ir(f)) {
         let last = function.address.saturating_add(function.size);
         let opened = ranges.partition_point(|r| r.1 <= function.address);
         let opened = ranges[opened..].iter().take_while(|r| r.0 < last);
@@ -123,9 +119,7 @@ pub fn install(
                 let (start, end) = (page.max(function.address), (page + PAGE).min(last));
                 stale.push((start, end));
                 // SAFETY: on a page that was opened for writing above.
-                unsafe {
-                    std::ptr::write_bytes(start as *mut u8, BREAKPOINT, (end - start) as usize)
-                };
+                unsafe { fill(start, end) };
             }
         }
     }
@@ -135,9 +129,13 @@ pub fn install(
         let next = starts.get(next).map_or(FAR, |n| n - jump.old);
         let opened = ranges.partition_point(|r| r.1 <= jump.old);
         let room = next.min(ranges.get(opened).map_or(0, |r| r.1 - jump.old));
-        let bytes = encode(jump, room).unwrap_or_else(|| {
+        let bytes = encode(jump.old, jump.new, room).unwrap_or_else(|| {
             traps.push(jump);
-            vec![BREAKPOINT]
+            match jump.old.is_multiple_of(ALIGN) {
+                true => BREAKPOINT.to_vec(),
+                // The jump there faults.
+                false => Vec::new(),
+            }
         });
         // SAFETY: `room` bytes from here are opened for writing.
         unsafe {
@@ -145,31 +143,12 @@ pub fn install(
         }
     }
     for &(start, end) in &ranges {
+        // SAFETY: mapped above.
+        unsafe { cere_arch::jump::written(start, end) };
         protect(start, end, libc::PROT_READ | libc::PROT_EXEC)?;
     }
     let _ = RANGES.set(ranges);
     let _ = STALE.set(stale);
     let _ = TRAPS.set(traps);
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_shortest_jump_that_reaches() {
-        let near = Jump {
-            old: 0x40_0000,
-            new: 0x40_1000,
-        };
-        assert_eq!(encode(near, 14), Some(vec![0xe9, 0xfb, 0x0f, 0, 0]));
-        assert_eq!(encode(near, 4), None);
-        let far = Jump {
-            old: 0x40_0000,
-            new: 0x7fff_0000_0000,
-        };
-        assert_eq!(encode(far, 14).map(|b| b.len()), Some(14));
-        assert_eq!(encode(far, 13), None);
-    }
 }

@@ -7,16 +7,13 @@
 
 use crate::pages::{PAGE, Pages};
 use crate::{images, space};
+use cere_arch::thread::{GUARDS, MOVES, SELF, TABLE, set_pointer};
 use cere_format::capture::PAGE_FOREIGN;
 use cere_format::package::{CapturedThread, Manifest};
 use cere_inside::call::{call, thread_pointer};
 use std::ffi::CStr;
 use std::path::Path;
 
-/// Words of the control block: its own address, the table of thread-local blocks, both guards.
-const SELF: u64 = 0;
-const TABLE: u64 = 8;
-const GUARDS: u64 = 0x28;
 /// Room for thread-local blocks, at most.
 const MOST: u64 = 16 << 20;
 /// Alignment of a control block.
@@ -112,7 +109,7 @@ impl Control {
         let Some(thread) = &manifest.thread else {
             return Self::default();
         };
-        let layout = Layout::find();
+        let layout = Layout::find().filter(|_| MOVES);
         if let Some(layout) = layout
             && let Some(range) = free(layout, thread.pointer, pages)
         {
@@ -271,7 +268,6 @@ fn free(layout: Layout, to: u64, pages: &Pages) -> Option<(u64, u64)> {
 /// # Safety
 /// The memory there is open and nobody's; the thread is the only one, and keeps no address of a thread-local variable.
 unsafe fn put(layout: Layout, to: u64) -> bool {
-    const ARCH_SET_FS: usize = 0x1002;
     let from = pointer();
     let low = lowest(&locals());
     let end = from + layout.size;
@@ -289,8 +285,7 @@ unsafe fn put(layout: Layout, to: u64) -> bool {
             *word = moved(*word);
         }
         debug_assert_eq!(*((to + SELF) as *const u64), to);
-        let arguments = [ARCH_SET_FS, to as usize, 0, 0, 0, 0];
-        if call(libc::SYS_arch_prctl, arguments) != 0 {
+        if set_pointer(to as usize) != 0 {
             return false;
         }
         // The table of thread-local blocks: pairs, with their number before the first.

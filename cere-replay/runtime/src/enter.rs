@@ -80,7 +80,7 @@ impl Image {
         let file = File::open(path).map_err(&failed)?;
         let header: Elf64_Ehdr = structure(&file, 0).map_err(&failed)?;
         let known = header.e_ident[..5] == *b"\x7fELF\x02"
-            && header.e_machine == libc::EM_X86_64
+            && header.e_machine == cere_arch::HERE.facts().machine
             && usize::from(header.e_phentsize) == size_of::<Elf64_Phdr>()
             && header.e_phnum <= HEADERS;
         if !known {
@@ -262,19 +262,6 @@ unsafe fn begin(entry: u64, words: &[u64]) -> ! {
     let here = &raw const bytes as usize;
     // Below this function's frame, so that nothing in use is overwritten.
     let top = (here - bytes - PAGE as usize) & !15;
-    // SAFETY: the words go to free stack below; no function runs until the loader has them. By the contract it takes over.
-    unsafe {
-        std::arch::asm!(
-            "mov rsp, rdi",
-            "rep movsb",
-            "xor ebp, ebp",
-            "xor edx, edx",
-            "jmp rax",
-            in("rdi") top,
-            in("rsi") words.as_ptr(),
-            in("rcx") bytes,
-            in("rax") entry,
-            options(noreturn)
-        )
-    }
+    // SAFETY: the words go to free stack below. By the contract the entry takes over.
+    unsafe { cere_arch::switch::begin(entry, top, words) }
 }

@@ -1,7 +1,10 @@
 //! What an access outside the capture ends with: a message that names page, mapping and cause.
 
+use crate::glue::cere_glue_refusal;
 use crate::pages::PAGE;
 use crate::{clock, code, constants, heap, lost, space};
+use cere_arch::jump::{AFTER_BREAKPOINT, ALIGN};
+use cere_arch::register::{Fault, Registers};
 use cere_format::package::Manifest;
 use cere_format::replay::lacks;
 use cere_format::system::taken_fresh;
@@ -83,6 +86,13 @@ fn jumped(manifest: &Manifest, address: u64) -> String {
              machine's library",
             m.path
         );
+    } else if manifest.machine.target() != Some(cere_arch::HERE) {
+        return format!(
+            "the region called {address:#x}{name}: machine code of {} without IR, which {} cannot run (a library of the program's \
+             own, or an object that the wrappers did not build)",
+            manifest.machine.architecture,
+            cere_arch::HERE
+        );
     } else if address < 65536 {
         "a null function pointer: likely a pointer that the package lacks"
     } else {
@@ -151,15 +161,32 @@ fn aborted(words: Option<&str>) -> String {
     }
 }
 
-/// `protection`: a general protection fault, whose address the processor does not report.
-fn message(
-    manifest: &Manifest,
-    signal: i32,
-    address: u64,
-    rip: u64,
-    write: bool,
-    protection: bool,
-) -> String {
+/// Why code of another architecture could not go on, if it says so: the function's name and the reason, a line each.
+fn refusal(manifest: &Manifest) -> Option<String> {
+    // SAFETY: the glue's word; what it holds is 0 or the address of a string in the code.
+    let text = unsafe {
+        let at = (&raw const cere_glue_refusal).read_volatile() as *const std::ffi::c_char;
+        (!at.is_null()).then(|| CStr::from_ptr(at).to_string_lossy())?
+    };
+    let (function, why) = text.split_once('\n')?;
+    Some(format!(
+        "the region reached {function}, which cannot run on {} as it was captured on {}: {why}",
+        cere_arch::HERE,
+        manifest.machine.architecture
+    ))
+}
+
+fn message(manifest: &Manifest, signal: i32, fault: Fault) -> String {
+    let Fault {
+        address,
+        pc,
+        write,
+        protection,
+    } = fault;
+    let trapped = pc.wrapping_sub(AFTER_BREAKPOINT);
+    if let Some(text) = refusal(manifest) {
+        return text;
+    }
     // What a lost variable held may lead anywhere.
     let lost: Vec<String> = match lost::name_at(address) {
         Some(name) if !protection => vec![name],
@@ -173,24 +200,24 @@ fn message(
     }
     match signal {
         libc::SIGILL => format!(
-            "the region executed an instruction at {rip:#x} that this processor does not have (or a trap that the \
+            "the region executed an instruction at {pc:#x} that this processor does not have (or a trap that the \
              compiler put where the program's behaviour is undefined); captured on: {}",
             manifest.machine.cpu
         ),
-        libc::SIGTRAP if let Some(text) = stale(manifest, rip.wrapping_sub(1)) => text,
+        libc::SIGTRAP if let Some(text) = stale(manifest, trapped) => text,
         _ if !lost.is_empty() => lacks(&lost),
         libc::SIGFPE => {
-            format!("the region divided by zero, or trapped in arithmetic, at {rip:#x}")
+            format!("the region divided by zero, or trapped in arithmetic, at {pc:#x}")
         }
         libc::SIGABRT => aborted(last_words().as_deref()),
-        libc::SIGTRAP => jumped(manifest, rip.wrapping_sub(1)),
-        _ if rip == address && !protection => jumped(manifest, rip),
+        libc::SIGTRAP => jumped(manifest, trapped),
+        _ if pc == address && !protection => jumped(manifest, pc),
         _ if protection => format!(
-            "the region used, at instruction {rip:#x}, a non-canonical address, or one that is no multiple of the size \
+            "the region used, at instruction {pc:#x}, a non-canonical address, or one that is no multiple of the size \
              that a vector instruction needs: likely the recompiled code takes something to be aligned further than it \
              was in vivo"
         ),
-        _ => accessed(manifest, address, rip, write),
+        _ => accessed(manifest, address, pc, write),
     }
 }
 
@@ -200,31 +227,37 @@ extern "C" fn fault(signal: i32, info: *mut libc::siginfo_t, context: *mut c_voi
         return;
     }
     // SAFETY: the kernel hands over valid pointers.
-    let (address, rip, write, protection) = unsafe {
-        let registers = &mut (*(context as *mut libc::ucontext_t)).uc_mcontext.gregs;
-        let rip = registers[libc::REG_RIP as usize] as u64;
-        if signal == libc::SIGTRAP
-            && let Some(new) = code::trap(rip.wrapping_sub(1))
-        {
-            registers[libc::REG_RIP as usize] = new as i64;
-            return;
-        }
-        let protection = registers[libc::REG_TRAPNO as usize] == clock::PROTECTION;
-        let write = registers[libc::REG_ERR as usize] & 2 != 0 && !protection;
-        ((*info).si_addr() as u64, rip, write, protection)
+    let mut registers = Registers::of(unsafe { &mut *(context as *mut libc::ucontext_t) });
+    // SAFETY: the record of the same signal.
+    let fault = unsafe { registers.fault(info) };
+    let led = match signal {
+        libc::SIGTRAP => code::trap(fault.pc.wrapping_sub(AFTER_BREAKPOINT)),
+        // Where code cannot be executed.
+        _ if !fault.pc.is_multiple_of(ALIGN) => code::trap(fault.pc),
+        _ => None,
     };
+    if let Some(new) = led {
+        registers.set_pc(new);
+        return;
+    }
+    let Fault {
+        address,
+        pc,
+        write,
+        protection,
+    } = fault;
     let active = heap::ACTIVE.load(Relaxed);
     if signal == libc::SIGSEGV && active && !protection && lost::open(address) {
         return;
     }
-    let reads = !write && rip != address;
+    let reads = !write && pc != address;
     if signal == libc::SIGSEGV && active && !protection && reads && constants::open(address) {
         return;
     }
     end(|| match MANIFEST.get() {
-        Some(manifest) if active => message(manifest, signal, address, rip, write, protection),
+        Some(manifest) if active => message(manifest, signal, fault),
         _ => format!(
-            "the runtime itself got signal {signal} at instruction {rip:#x}, address {address:#x}"
+            "the runtime itself got signal {signal} at instruction {pc:#x}, address {address:#x}"
         ),
     })
 }

@@ -79,6 +79,8 @@ unsafe extern "C" {
     pub static cere_glue_other: u64;
     /// Bytes of the thread-local block.
     pub static cere_glue_tls_size: u64;
+    /// Address of the reason why code of another architecture cannot go on, a C string, or 0.
+    pub static mut cere_glue_refusal: u64;
     /// The thread-local block of this thread.
     pub fn cere_glue_tls() -> *mut u8;
 }
@@ -116,6 +118,11 @@ pub static mut cere_glue_byte_rows: *const Row = std::ptr::null();
 #[cfg(test)]
 #[allow(non_upper_case_globals, reason = "named as the glue's symbol")]
 pub static mut cere_glue_store: u64 = 0;
+
+/// As above.
+#[cfg(test)]
+#[allow(non_upper_case_globals, reason = "named as the glue's symbol")]
+pub static mut cere_glue_refusal: u64 = 0;
 
 /// As above.
 #[cfg(test)]

@@ -5,6 +5,7 @@
 
 use crate::error::Error;
 use crate::heap;
+use cere_arch::register::Registers;
 use cere_format::replay::{Guard, GuardedCall, Statement};
 use cere_inside::call::call;
 use libc::{c_void, sock_filter};
@@ -19,15 +20,6 @@ static NAMED: AtomicBool = AtomicBool::new(false);
 const STATUS: i32 = 5;
 /// Bytes that are shown of a path.
 const SHOWN: usize = 256;
-/// Registers of a call's arguments, the sixth left out.
-const ARGUMENTS: [i32; 5] = [
-    libc::REG_RDI,
-    libc::REG_RSI,
-    libc::REG_RDX,
-    libc::REG_R10,
-    libc::REG_R8,
-];
-
 /// The string at `address`, which may lie anywhere: the kernel copies it, as far as there is memory.
 fn string(address: i64) -> Option<String> {
     let mut ends = [0; 2];
@@ -106,21 +98,23 @@ fn end(number: i64, arguments: [i64; 5], why: &str) -> ! {
 /// The handler.
 pub extern "C" fn trapped(_: i32, _: *mut libc::siginfo_t, context: *mut c_void) {
     // SAFETY: the kernel hands over a valid pointer.
-    let registers = unsafe { &mut (*(context as *mut libc::ucontext_t)).uc_mcontext.gregs };
-    let number = registers[libc::REG_RAX as usize];
-    let arguments = ARGUMENTS.map(|register| registers[register as usize]);
-    let [a, b, c, d, e] = arguments.map(|argument| argument as usize);
+    let mut registers = Registers::of(unsafe { &mut *(context as *mut libc::ucontext_t) });
+    let (number, [a, b, c, d, e, _]) = registers.call();
     if SEALED.load(Relaxed) && heap::ACTIVE.load(Relaxed) {
         not_captured(number, [a, b, c, d, e, 0]);
     }
     let token = GUARD.get().map_or(0, |guard| guard.0 as usize);
     // SAFETY: the interrupted code's own call, which the filters below decide.
-    let result = unsafe { call(number, [a, b, c, d, e, token]) } as i64;
+    let result = unsafe { call(number, [a, b, c, d, e, token]) };
     let denied = [libc::EPERM, libc::EACCES].contains(&(-result as i32));
     if denied && heap::ACTIVE.load(Relaxed) {
-        refused(number, arguments, result);
+        refused(
+            number,
+            [a, b, c, d, e].map(|argument| argument as i64),
+            result as i64,
+        );
     }
-    registers[libc::REG_RAX as usize] = result;
+    registers.set_result(result);
 }
 
 /// Puts it into force in all threads.

@@ -2,21 +2,11 @@
 
 use crate::pages::PAGE;
 use crate::space;
+use cere_arch::lines::{self, Flush};
 use cere_format::capture::traced_lines;
-use std::arch::asm;
-use std::arch::x86_64::{__cpuid, __cpuid_count};
 
 /// Takes the processor for one that cannot flush by address when this variable of the environment is set.
 pub const ENV_NO_FLUSH: &str = "CERE_REPLAY_NO_FLUSH";
-
-/// What throws a line out by its address.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Flush {
-    /// `clflushopt`: in any order.
-    Unordered,
-    /// `clflush`.
-    Ordered,
-}
 
 /// What the processor can do with lines.
 #[derive(Debug, Clone, Copy)]
@@ -29,19 +19,10 @@ pub struct Lines {
 impl Lines {
     /// Asks this processor.
     pub fn new() -> Self {
-        const CLFLUSH: u32 = 1 << 19;
-        const CLFLUSHOPT: u32 = 1 << 23;
-        let (highest, features) = (__cpuid(0).eax, __cpuid(1));
-        let extended = match highest {
-            7.. => __cpuid_count(7, 0).ebx,
-            _ => 0,
-        };
-        let size = u64::from(features.ebx >> 8 & 0xff) * 8;
-        let flush = match () {
-            () if std::env::var_os(ENV_NO_FLUSH).is_some() => None,
-            () if extended & CLFLUSHOPT != 0 => Some(Flush::Unordered),
-            () if features.edx & CLFLUSH != 0 => Some(Flush::Ordered),
-            () => None,
+        let size = lines::size();
+        let flush = match std::env::var_os(ENV_NO_FLUSH) {
+            Some(_) => None,
+            None => lines::flush(),
         };
         Self {
             size: if size.is_power_of_two() { size } else { 64 },
@@ -70,24 +51,12 @@ impl Lines {
     /// # Safety
     /// The ranges are mapped for reading.
     pub unsafe fn flush(&self, ranges: &[(u64, u64)]) {
-        for range in ranges {
-            for line in self.each(*range) {
-                // SAFETY: a readable address, as the caller says; the instructions change no content.
-                unsafe {
-                    match self.flush {
-                        Some(Flush::Unordered) => {
-                            asm!("clflushopt [{}]", in(reg) line, options(nostack, preserves_flags));
-                        }
-                        Some(Flush::Ordered) => {
-                            asm!("clflush [{}]", in(reg) line, options(nostack, preserves_flags));
-                        }
-                        None => return,
-                    }
-                }
-            }
+        let Some(flush) = self.flush else { return };
+        for line in ranges.iter().flat_map(|range| self.each(*range)) {
+            // SAFETY: a readable address, as the caller says.
+            unsafe { flush.line(line) };
         }
-        // SAFETY: fences order accesses and make none.
-        unsafe { asm!("mfence", "lfence", options(nostack, preserves_flags)) };
+        lines::settle();
     }
 
     /// Reads every line of `range`.

@@ -9,6 +9,7 @@ use crate::fault;
 use crate::glue::Jump;
 use crate::pages::Pages;
 use crate::typed::Kind;
+use cere_arch::switch::{STUB, argument};
 use cere_format::capture::PAGE_WRITTEN;
 use cere_format::mpi::{
     ABSOLUTE, ARGUMENTS_MOST, Argument, Call, Element, FUNCTIONS_MOST, Piece, Reading, decode,
@@ -429,69 +430,25 @@ fn word(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(word)
 }
 
-/// Where a stub keeps the first register of arguments, below the stack pointer of its call; the others follow downwards.
-const REGISTERS: usize = 24;
-
-/// The arguments of a call: six in registers, the others on the stack.
+/// The arguments of a call.
 ///
 /// # Safety
 /// `stack` is the stack pointer of a call of a stub, with so many arguments.
 unsafe fn read_arguments(stack: usize, count: usize) -> [usize; ARGUMENTS_MOST] {
     std::array::from_fn(|place| {
-        let at = match place {
-            _ if place >= count => return 0,
-            0..6 => stack - REGISTERS - 8 * place,
-            _ => stack + 8 * (place - 6),
-        };
+        if place >= count {
+            return 0;
+        }
         // SAFETY: the stub's frame, and above it the caller's: the captured stack goes on there.
-        unsafe { *(at as *const usize) }
+        unsafe { *(argument(stack, place) as *const usize) }
     })
 }
-
-/// Bytes between two stubs.
-const STUB: usize = 16;
 
 unsafe extern "C" {
     static cere_mpi_answers: u8;
 }
 
-// What a function of C leaves alone is left alone: registers of arguments and `rax` are not.
-std::arch::global_asm!(
-    ".pushsection .text.cere_mpi,\"ax\",@progbits",
-    ".balign 16",
-    ".globl cere_mpi_answers",
-    ".hidden cere_mpi_answers",
-    "cere_mpi_answers:",
-    ".set cere_mpi_number, 0",
-    ".rept {stubs}",
-    ".balign {stub}",
-    "endbr64",
-    "movl $cere_mpi_number, %r11d",
-    "jmp 77f",
-    ".set cere_mpi_number, cere_mpi_number + 1",
-    ".endr",
-    ".balign 16",
-    "77:",
-    "pushq %rbp",
-    "movq %rsp, %rbp",
-    "subq $48, %rsp",
-    "movq %rdi, -8(%rbp)",
-    "movq %rsi, -16(%rbp)",
-    "movq %rdx, -24(%rbp)",
-    "movq %rcx, -32(%rbp)",
-    "movq %r8, -40(%rbp)",
-    "movq %r9, -48(%rbp)",
-    "movl %r11d, %edi",
-    "leaq 16(%rbp), %rsi",
-    "call {answer}",
-    "leave",
-    "ret",
-    ".popsection",
-    stubs = const FUNCTIONS_MOST,
-    stub = const STUB,
-    answer = sym answer,
-    options(att_syntax),
-);
+cere_arch::stubs!(FUNCTIONS_MOST, answer);
 
 #[cfg(test)]
 mod tests {

@@ -5,6 +5,7 @@ use crate::library::Environment;
 use crate::samples::Timed;
 use crate::trampoline::{Switch, cere_switch};
 use crate::{clock, counters, heap, mpi};
+use cere_arch::float;
 use cere_format::package::Manifest;
 
 /// Times the clock's cost below which a run is too short to be timed by itself.
@@ -26,8 +27,8 @@ pub struct Region<'a> {
     faults: u64,
     /// Cycles of a switch that runs nothing.
     pub cost: u64,
-    /// Bits of the floating-point control word beside the captured ones.
-    mode: u32,
+    /// Denormal numbers count as zero.
+    coarse: bool,
 }
 
 extern "C" fn nothing() {}
@@ -50,20 +51,22 @@ impl<'a> Region<'a> {
             several,
             faults: 2 * absent,
             cost: cost(manifest),
-            mode: 0,
+            coarse: false,
         }
     }
 
     /// Denormal numbers count as zero: data that is of no use would be full of them, and they are slow.
     pub fn without_denormals(mut self) -> Self {
-        self.mode = 0x8040;
+        self.coarse = true;
         self
     }
 
     /// Runs it once; whether an exception left it. The captured state must be in place. `counters` count it.
     pub fn run(&self, counters: &[i32]) -> (Timed, bool) {
         let mut switch = switch(self.manifest, self.invoke);
-        switch.mxcsr |= self.mode;
+        if self.coarse {
+            switch.control = switch.control.without_denormals();
+        }
         let own = self.exchange();
         heap::begin();
         mpi::begin();
@@ -165,9 +168,7 @@ fn switch(manifest: &Manifest, invoke: u64) -> Switch {
         invoke,
         arguments: manifest.entry.arguments,
         stack_pointer: manifest.entry.stack_pointer,
-        // Exception flags clear: only the masks and modes count.
-        mxcsr: manifest.entry.mxcsr & 0xffc0,
-        x87_control: u32::from(manifest.entry.x87_control),
+        control: float::Control::captured(manifest.entry.mxcsr, manifest.entry.x87_control),
         start: 0,
         end: 0,
         processor_before: 0,

@@ -2,34 +2,19 @@
 //! unchanged.
 
 use crate::guard;
+use cere_arch::call::{STARTS, leave_handler, packaged};
+use cere_arch::register::Registers;
 use cere_inside::call::{call, dispatch, restorer};
 use libc::ucontext_t;
-use std::arch::global_asm;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
-
-// A handler whose return was caught returns with the stack pointer that it had then.
-global_asm!(
-    ".pushsection .text.cere_pass,\"ax\",@progbits",
-    ".globl cere_pass_return",
-    ".hidden cere_pass_return",
-    ".type cere_pass_return,@function",
-    "cere_pass_return:",
-    "mov rsp, rdi",
-    "jmp rsi",
-    ".popsection",
-);
-
-unsafe extern "C" {
-    fn cere_pass_return(stack: usize, restorer: usize) -> !;
-}
 
 /// Whether system calls are caught (1).
 static SELECTOR: AtomicU8 = AtomicU8::new(0);
 /// Whether they can be, in the thread that enters the region.
 static CATCHES: AtomicBool = AtomicBool::new(false);
 
-/// Makes a system call of the region, or answers it from the capture; negative results are negated errors.
+/// Makes a system call of the region, by its number in packages, or answers it from the capture; negative results are negated errors.
 pub type Answer = unsafe fn(number: usize, arguments: [usize; 6]) -> isize;
 
 /// What answers a call that was caught.
@@ -71,30 +56,19 @@ extern "C" fn on_call(signal: i32, info: *mut libc::siginfo_t, context: *mut uco
         return guard::trapped(signal, info, context.cast());
     }
     // SAFETY: the kernel's record.
-    let registers = unsafe { &mut (*context).uc_mcontext.gregs };
-    let at = |r: i32| registers[r as usize] as usize;
-    let number = at(libc::REG_RAX);
-    let mut arguments = [
-        at(libc::REG_RDI),
-        at(libc::REG_RSI),
-        at(libc::REG_RDX),
-        at(libc::REG_R10),
-        at(libc::REG_R8),
-        at(libc::REG_R9),
-    ];
-    match number as i64 {
+    let mut registers = Registers::of(unsafe { &mut *context });
+    let (number, mut arguments) = registers.call();
+    match number {
         // Of another handler, whose frame lies there; this one's is left.
         // SAFETY: the stack pointer with which the call was made.
-        libc::SYS_rt_sigreturn => unsafe { cere_pass_return(at(libc::REG_RSP), restorer()) },
-        libc::SYS_clone | libc::SYS_clone3 | libc::SYS_fork | libc::SYS_vfork
-            if guard::SEALED.load(Relaxed) =>
-        {
-            guard::not_captured(number as i64, arguments)
+        libc::SYS_rt_sigreturn => unsafe { leave_handler(registers.stack() as usize) },
+        starts if STARTS.contains(&starts) && guard::SEALED.load(Relaxed) => {
+            guard::not_captured(number, arguments)
         }
         // What they start goes on where the call returns: the program makes them itself.
-        libc::SYS_clone | libc::SYS_clone3 | libc::SYS_fork | libc::SYS_vfork => {
+        starts if STARTS.contains(&starts) => {
             SELECTOR.store(0, Relaxed);
-            registers[libc::REG_RIP as usize] -= 2;
+            registers.call_again();
             return;
         }
         // The region knows its process by the number that it had.
@@ -107,9 +81,12 @@ extern "C" fn on_call(signal: i32, info: *mut libc::siginfo_t, context: *mut uco
     // SAFETY: the region's own call.
     let result = unsafe {
         match ANSWER.get() {
-            Some(answer) => answer(number, arguments),
-            None => call(number as i64, arguments),
+            Some(answer) if let Some(packaged) = packaged(number) => {
+                answer(packaged as usize, arguments)
+            }
+            _ if guard::SEALED.load(Relaxed) => guard::not_captured(number, arguments),
+            _ => call(number, arguments),
         }
     };
-    registers[libc::REG_RAX as usize] = result as i64;
+    registers.set_result(result);
 }

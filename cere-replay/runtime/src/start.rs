@@ -2,32 +2,9 @@
 
 use crate::error::Error;
 use cere_format::replay::ENV_KEEP;
-#[cfg(not(test))]
-use std::arch::global_asm;
 
 #[cfg(not(test))]
-global_asm!(
-    ".text",
-    ".globl _start",
-    ".type _start,@function",
-    "_start:",
-    ".cfi_startproc",
-    ".cfi_undefined rip",
-    "xor ebp, ebp",
-    "mov r9, rdx",
-    "pop rsi",
-    "mov rdx, rsp",
-    "and rsp, -16",
-    "push rax",
-    "push rsp",
-    "xor r8d, r8d",
-    "xor ecx, ecx",
-    "mov rdi, [rip + cere_main@GOTPCREL]",
-    "call [rip + __libc_start_main@GOTPCREL]",
-    "hlt",
-    ".cfi_endproc",
-    ".size _start, .-_start",
-);
+cere_arch::entry!();
 
 /// A replay, or what keeps its state.
 fn run() -> Result<i32, Error> {

@@ -3,6 +3,7 @@
 
 use crate::error::Error;
 use crate::space;
+use cere_arch::numbers;
 use cere_format::answers::{
     Registration, TEXT_AFTER, TEXT_BEFORE, TEXT_GOES_ON, decode, is_write, registration,
 };
@@ -129,7 +130,7 @@ pub unsafe fn note(number: usize, a: [usize; 6], result: isize) {
         // SAFETY: what the call wrote is there to be read.
         unsafe { append(a[0], start, length) };
     };
-    if number as i64 == libc::SYS_write {
+    if number as i64 == numbers::WRITE {
         return part(a[1], a[2]);
     }
     for i in 0..a[2] {

@@ -1,6 +1,6 @@
 //! `cere replay CODELET|REGION|FILE`: runs codelets alone, for their time and the verdict on the result.
 
-use crate::options::{self, Common, Replaying, pipeline};
+use crate::options::{self, Common, CrossOptions, Replaying, pipeline};
 use crate::show;
 use anyhow::Result;
 use cere_catalogue::anyhow;
@@ -19,6 +19,8 @@ differ, within the tolerances; or with --no-check.\n\
 --flags come after those of the build. They apply to the units that `cere instrument` built into the region's image;\n\
 functions that may have run as captured machine code are named.\n\
 If a pattern matches codelets of the current build, older ones are left out.\n\
+With --target, operations are made as the captured processor had them for the verdict, and as the target's compiler\n\
+makes them for the time; what only the captured architecture has is refused by name.\n\
 \n\
 Repetitions go on until the median is known to 1 % (95 % confidence): 10 to 1000 of them, for 2 seconds at most. Of long\n\
 regions three are enough after 2 seconds, and one after 20. Repetitions with a page fault, a context switch or a\n\
@@ -38,6 +40,7 @@ Examples:\n\
 \x20 cere replay solve@solver.c:41 --operand list
 \x20 cere replay solve@solver.c:41 --operand grid=cold,work=l2
 \x20 cere replay solve@solver.c:41 --energy
+\x20 cere replay solve@solver.c:41 --target aarch64-linux-gnu --runner qemu-aarch64
 \x20 cere replay some.codelet --keep kept")]
 pub struct Options {
     #[command(flatten)]
@@ -52,6 +55,8 @@ pub struct Options {
     operand: Vec<String>,
     #[command(flatten)]
     replaying: Replaying,
+    #[command(flatten)]
+    cross: CrossOptions,
     /// Also measure energy: joules of an invocation, watts and energy-delay product, by the counters of whole packages (RAPL)
     #[arg(long)]
     energy: bool,
@@ -176,6 +181,7 @@ impl Options {
             operands: self.operands()?,
             energy: options::energy_rounds(self.energy)?,
             compare: !self.no_check,
+            cross: self.cross.cross()?,
             tolerance: Tolerance {
                 double: self.tolerance,
                 single: self.float_tolerance,

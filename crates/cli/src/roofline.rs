@@ -158,6 +158,7 @@ impl Options {
             timeout: self.timeout.map(Duration::from_secs_f64),
             team: self.place.team(threads)?,
             energy: None,
+            cross: None,
             beside: Some(0),
             sandbox: options::sandbox(self.no_sandbox),
         })

@@ -3,6 +3,7 @@
 //! at the end of the thread or the process: a replay has to do the same. `<n>.answers` of a raw capture, member `answers` of a package.
 
 use crate::FormatError;
+use cere_arch::numbers;
 use serde::{Deserialize, Serialize};
 
 /// Bytes of [`Head`] on disk.
@@ -121,7 +122,7 @@ pub struct Clock {
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
-    /// Number of the system call that asks.
+    /// Number of the system call that asks, one of [`numbers`].
     pub number: u32,
     /// As [`Question::key`]; the descriptor of a text.
     pub key: u32,
@@ -148,7 +149,7 @@ impl Head {
     /// Of a text of `length` bytes for the `descriptor`.
     pub fn text(descriptor: u32, length: usize, flags: u32) -> Self {
         Self {
-            number: libc::SYS_write as u32,
+            number: numbers::WRITE as u32,
             key: descriptor,
             flags,
             length: length as u32,
@@ -193,7 +194,7 @@ impl Head {
 
 /// Whether the system call `number` writes text to the `descriptor` of standard output or standard error.
 pub fn is_write(number: usize, descriptor: usize) -> bool {
-    let writes = [libc::SYS_write, libc::SYS_writev].contains(&(number as i64));
+    let writes = [numbers::WRITE, numbers::WRITEV].contains(&(number as i64));
     writes && [1, 2].contains(&descriptor)
 }
 
@@ -258,29 +259,29 @@ pub fn question(number: usize, a: [usize; 6]) -> Option<Question> {
         return one(a[0], a[1], 4);
     }
     match number as i64 {
-        libc::SYS_clock_gettime | libc::SYS_clock_getres => one(a[0], a[1], 16),
-        libc::SYS_gettimeofday => Some(Question {
+        numbers::CLOCK_GETTIME | numbers::CLOCK_GETRES => one(a[0], a[1], 16),
+        numbers::GETTIMEOFDAY => Some(Question {
             key: 0,
             writes: [(a[0], 16), (a[1], 8)],
         }),
-        libc::SYS_time => one(0, a[0], 8),
-        libc::SYS_times => one(0, a[0], 32),
-        libc::SYS_getrusage => one(a[0], a[1], 144),
-        libc::SYS_getcpu => Some(Question {
+        numbers::TIME => one(0, a[0], 8),
+        numbers::TIMES => one(0, a[0], 32),
+        numbers::GETRUSAGE => one(a[0], a[1], 144),
+        numbers::GETCPU => Some(Question {
             key: 0,
             writes: [(a[0], 4), (a[1], 4)],
         }),
-        libc::SYS_sysinfo => one(0, a[0], 112),
-        libc::SYS_uname => one(0, a[0], 390),
-        libc::SYS_getrlimit => one(a[0], a[1], 16),
-        libc::SYS_getrandom if a[1] <= RANDOM_MOST => one(a[1], a[0], a[1]),
-        libc::SYS_getpid
-        | libc::SYS_gettid
-        | libc::SYS_getppid
-        | libc::SYS_getuid
-        | libc::SYS_geteuid
-        | libc::SYS_getgid
-        | libc::SYS_getegid => one(0, 0, 0),
+        numbers::SYSINFO => one(0, a[0], 112),
+        numbers::UNAME => one(0, a[0], 390),
+        numbers::GETRLIMIT => one(a[0], a[1], 16),
+        numbers::GETRANDOM if a[1] <= RANDOM_MOST => one(a[1], a[0], a[1]),
+        numbers::GETPID
+        | numbers::GETTID
+        | numbers::GETPPID
+        | numbers::GETUID
+        | numbers::GETEUID
+        | numbers::GETGID
+        | numbers::GETEGID => one(0, 0, 0),
         _ => None,
     }
 }
@@ -292,21 +293,21 @@ pub fn ask(number: usize, key: u32) -> Option<String> {
         return Some("the time stamp counter".into());
     }
     Some(match number as i64 {
-        libc::SYS_clock_gettime => match key as i32 {
+        numbers::CLOCK_GETTIME => match key as i32 {
             libc::CLOCK_PROCESS_CPUTIME_ID | libc::CLOCK_THREAD_CPUTIME_ID => {
                 "the processor time".into()
             }
             _ => "the time".into(),
         },
-        libc::SYS_gettimeofday | libc::SYS_time => "the time".into(),
-        libc::SYS_times | libc::SYS_getrusage => "the processor time".into(),
-        libc::SYS_clock_getres => "the clock's resolution".into(),
-        libc::SYS_getrandom => "random bytes".into(),
-        libc::SYS_getcpu => "the processor that it runs on".into(),
-        libc::SYS_sysinfo | libc::SYS_uname => "the system".into(),
-        libc::SYS_getrlimit => "a limit".into(),
-        libc::SYS_getpid | libc::SYS_getppid => "the number of its process".into(),
-        libc::SYS_gettid => "the number of its thread".into(),
+        numbers::GETTIMEOFDAY | numbers::TIME => "the time".into(),
+        numbers::TIMES | numbers::GETRUSAGE => "the processor time".into(),
+        numbers::CLOCK_GETRES => "the clock's resolution".into(),
+        numbers::GETRANDOM => "random bytes".into(),
+        numbers::GETCPU => "the processor that it runs on".into(),
+        numbers::SYSINFO | numbers::UNAME => "the system".into(),
+        numbers::GETRLIMIT => "a limit".into(),
+        numbers::GETPID | numbers::GETPPID => "the number of its process".into(),
+        numbers::GETTID => "the number of its thread".into(),
         _ => "the user".into(),
     })
 }
@@ -317,7 +318,7 @@ mod tests {
 
     fn answer(length: u32) -> Head {
         Head {
-            number: libc::SYS_getrandom as u32,
+            number: numbers::GETRANDOM as u32,
             key: 7,
             flags: ANSWER_CALL,
             length,
@@ -344,7 +345,7 @@ mod tests {
             ));
         }
         let text = Head {
-            number: libc::SYS_write as u32,
+            number: numbers::WRITE as u32,
             key: 2,
             flags: TEXT_GOES_ON,
             ..answer(0)

@@ -17,6 +17,8 @@ pub const ENV_COMMAND: &str = "CERE_COMMAND";
 pub const ENV_HEADERS: &str = "CERE_HEADERS";
 /// Environment variable that names the [`BindPlan`] file: the pass prepares a unit for a replay.
 pub const ENV_BIND: &str = "CERE_BIND";
+/// Names a [`CrossPlan`] for `opt`.
+pub const ENV_CROSS: &str = "CERE_CROSS";
 /// Environment variable that names the file that the pass writes a unit's [`Shapes`] to.
 pub const ENV_SHAPES: &str = "CERE_SHAPES";
 /// Environment variable that, set to anything, has the pass keep the unit and end the compile, which makes no code.
@@ -564,6 +566,28 @@ pub struct SplitTeam {
     /// Their affinity as `omp_proc_bind_t`: 2 primary, 3 close, 4 spread; `None` for the program's own.
     pub bind: Option<u32>,
 }
+
+/// The plan of the pass for kept IR that is to run on another architecture than the one it was made for. What cannot mean the same
+/// there becomes a trap behind a store of the reason, a function's name, a line's end and a sentence, to the word that
+/// [`REFUSAL_SYMBOL`] names.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CrossPlan {
+    /// [`BUILD_VERSION`].
+    pub version: u32,
+    /// LLVM's triple.
+    pub triple: String,
+    /// LLVM's data layout.
+    pub layout: String,
+    /// Multiplications and additions stay apart where the captured processor could not contract them, as the build's flags say.
+    pub split: bool,
+    /// Functions with IR in any unit: they are compiled likewise, and called as they are here.
+    pub with_ir: Vec<String>,
+    /// The compile fails if one of these functions cannot run there as a whole.
+    pub roots: Vec<String>,
+}
+
+/// The word with the address of the reason why code cannot go on; the glue defines it.
+pub const REFUSAL_SYMBOL: &str = "cere_glue_refusal";
 
 /// Changes to attributes in kept IR that the front end would have made under other flags.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

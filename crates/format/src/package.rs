@@ -11,6 +11,7 @@ use crate::clibrary::CLibrary;
 use crate::mpi::MpiCalls;
 use crate::profile::{FileState, Profile, RegionKey, RunInput, Stdin};
 use crate::untrusted::visible;
+use cere_arch::target::Target;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -243,6 +244,14 @@ pub struct Machine {
     pub features: Vec<String>,
     /// Kernel release.
     pub kernel: String,
+}
+
+impl Machine {
+    /// Its architecture; none if it is not known here.
+    #[must_use]
+    pub fn target(&self) -> Option<Target> {
+        Target::named(&self.architecture)
+    }
 }
 
 /// A performance class of a region's invocations (CERE thesis, 4.2.1).

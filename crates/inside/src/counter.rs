@@ -1,121 +1,15 @@
 //! What counted code writes to, in its own process: a buffer for each thread, which goes to a pipe when it is full.
 //!
-//! Counted code ([`cere_format::count`]) finds the buffer through GS, which nothing else uses on x86-64 Linux. What runs
-//! when the buffer is full is assembly: it keeps all registers but RCX, the flags too, and makes one kind of system call.
-//! It never allocates, never calls libc and takes no lock but the one that keeps the threads' chunks apart.
+//! Counted code ([`cere_format::count`]) finds the buffer, and has it sent when it is full, as [`cere_arch::counting`] says.
 
 use crate::call::{self, call, thread_pointer};
+use cere_arch::counting;
 use cere_format::count::{CHUNK_HEAD, CHUNK_ROOM, END_THREAD, MARK_IMAGES};
-use std::arch::global_asm;
 use std::sync::atomic::{
     AtomicI32, AtomicPtr, AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
 };
 
-// Offsets are those of `Context`; the first four are known to the pass too (cere-pass/src/count.cpp).
-global_asm!(
-    ".pushsection .text.cere_counter,\"ax\",@progbits",
-    ".balign 16",
-    // RCX is the third byte of the cursor: 0 while the chunk has room. Or 2: a team is forked; or -1: it has
-    // joined, and the buffers of its threads are to be sent.
-    ".globl cere_counter_room",
-    ".hidden cere_counter_room",
-    ".type cere_counter_room,@function",
-    "cere_counter_room:",
-    "jrcxz 9f",
-    "jmp cere_counter_flush",
-    "9: ret",
-    ".globl cere_counter_flush",
-    ".hidden cere_counter_flush",
-    ".type cere_counter_flush,@function",
-    "cere_counter_flush:",
-    "mov gs:[64], rax",
-    "mov gs:[72], rdx",
-    "mov gs:[80], rsi",
-    "mov gs:[88], rdi",
-    "mov gs:[96], r11",
-    "mov gs:[104], r8",
-    "mov gs:[112], rcx",
-    "pushfq",
-    "pop qword ptr gs:[120]",
-    "mov r8, gs:[128]",
-    "cmp rcx, 2",
-    "jne 1f",
-    "inc qword ptr gs:[152]",
-    "1: cmp rcx, -1",
-    "jne 1f",
-    "mov qword ptr gs:[112], 0",
-    // Only when the main thread's outermost team has joined does no other thread of it write.
-    "dec qword ptr gs:[152]",
-    "jnz 1f",
-    "mov rsi, gs:[32]",
-    "cmp qword ptr [rsi - 24], 0",
-    "jne 1f",
-    "mov qword ptr gs:[112], -1",
-    // All buffers, the last made first.
-    "mov r8, gs:[144]",
-    "mov r8, [r8]",
-    "1: mov rsi, [r8 + 32]",
-    "mov rdx, [r8 + 16]",
-    "sub rdx, rsi",
-    "jz 8f",
-    "mov [rsi - 32], rdx",
-    // One chunk at a time.
-    "2: mov rdi, gs:[48]",
-    "mov eax, 1",
-    "xchg [rdi], eax",
-    "test eax, eax",
-    "jz 3f",
-    "mov eax, 24", // sched_yield
-    "call qword ptr gs:[56]",
-    "jmp 2b",
-    "3: sub rsi, 32",
-    "add rdx, 32",
-    "4: mov rax, gs:[40]",
-    "mov edi, [rax]",
-    "test edi, edi",
-    "js 6f",
-    "mov eax, 1", // write
-    "call qword ptr gs:[56]",
-    "test rax, rax",
-    "js 5f",
-    "add rsi, rax",
-    "sub rdx, rax",
-    "jnz 4b",
-    "jmp 6f",
-    "5: cmp rax, -4", // EINTR
-    "je 4b",
-    "cmp rax, -11", // EAGAIN
-    "je 4b",
-    // Nobody reads any more: what follows is dropped.
-    "mov rax, gs:[40]",
-    "mov dword ptr [rax], -1",
-    "6: mov rdi, gs:[48]",
-    "mov dword ptr [rdi], 0",
-    "mov rax, [r8 + 32]",
-    "mov [r8 + 16], rax",
-    "8: cmp qword ptr gs:[112], -1",
-    "jne 7f",
-    "mov r8, [r8 + 136]",
-    "test r8, r8",
-    "jnz 1b",
-    "7: push qword ptr gs:[120]",
-    "popfq",
-    "mov rax, gs:[64]",
-    "mov rdx, gs:[72]",
-    "mov rsi, gs:[80]",
-    "mov rdi, gs:[88]",
-    "mov r11, gs:[96]",
-    "mov r8, gs:[104]",
-    "ret",
-    ".popsection",
-);
-
-unsafe extern "C" {
-    fn cere_counter_room();
-    fn cere_counter_flush();
-}
-
-/// What GS points to.
+/// What counted code finds. [`cere_arch::counting`] and the pass know the offsets.
 #[repr(C, align(64))]
 struct Context {
     saved_a: u64,
@@ -196,7 +90,7 @@ impl Buffer {
                 saved_a: 0,
                 saved_c: 0,
                 cursor: base,
-                room: cere_counter_room as *const () as usize,
+                room: counting::room(),
                 base,
                 to: &raw const TO,
                 lock: &raw const LOCK,
@@ -223,16 +117,14 @@ impl Buffer {
     /// Has the calling thread write here from now on. False if the kernel refuses.
     ///
     /// # Safety
-    /// No other thread writes here, and nothing else uses GS in this thread.
+    /// No other thread writes here, and this one enters no other.
     #[must_use]
     pub unsafe fn enter(self) -> bool {
-        const ARCH_SET_GS: usize = 0x1001;
         // SAFETY: the head of the chunk lies before its base; the kernel changes GS alone.
         unsafe {
             let head = ((*self.0).base - CHUNK_HEAD) as *mut [u64; 4];
             (*head)[2] = thread_pointer() as u64;
-            let at = self.0 as usize;
-            call(libc::SYS_arch_prctl, [ARCH_SET_GS, at, 0, 0, 0, 0]) == 0
+            counting::enter(self.0 as usize)
         }
     }
 }
@@ -242,10 +134,8 @@ impl Buffer {
 /// # Safety
 /// The thread has entered a buffer.
 pub unsafe fn flush() {
-    // SAFETY: it changes RCX alone, whose content says whose buffers are sent.
-    unsafe {
-        core::arch::asm!("call {}", sym cere_counter_flush, inout("rcx") 1 => _, options(preserves_flags));
-    }
+    // SAFETY: by the contract.
+    unsafe { counting::flush() };
 }
 
 /// Sends the mark `code`: chunks that come later were written after it. The calling thread's buffer is sent before.

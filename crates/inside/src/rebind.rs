@@ -21,8 +21,6 @@ const DT_RELASZ: usize = 8;
 const DT_JMPREL: usize = 23;
 const DT_VERSYM: usize = 0x6fff_fff0;
 const DT_VERNEED: usize = 0x6fff_fffe;
-/// Relocations that store a symbol's address: through the table of addresses, or of calls.
-const ADDRESS: [u64; 2] = [6, 7];
 const FUNCTION: u8 = 2;
 
 /// mprotect, whatever function of that name the program has. Whether it worked.
@@ -164,7 +162,10 @@ impl Image {
                 let relocations: *const Relocation = self.table(table);
                 for i in 0..self.entry(size) / size_of::<Relocation>() {
                     let relocation = &*relocations.add(i);
-                    if ADDRESS.contains(&(relocation.info & 0xffff_ffff))
+                    if cere_arch::HERE
+                        .facts()
+                        .addresses
+                        .contains(&(relocation.info & 0xffff_ffff))
                         && let Some(found) = address((relocation.info >> 32) as usize)
                     {
                         let at = (self.base + relocation.offset) as *mut usize;

@@ -2,15 +2,7 @@
 
 use std::ffi::CStr;
 
-/// Its functions.
-pub const NAMES: [&CStr; 6] = [
-    c"__vdso_clock_gettime",
-    c"__vdso_gettimeofday",
-    c"__vdso_time",
-    c"__vdso_clock_getres",
-    c"__vdso_getcpu",
-    c"__vdso_getrandom",
-];
+pub use cere_arch::call::SHARED as NAMES;
 
 /// The page of this process.
 pub struct SharedPage {

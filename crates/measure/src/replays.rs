@@ -6,6 +6,7 @@ use cere_format::package::Manifest;
 use cere_format::replay::{CONFIDENCE, Operand, Verdict, Warmup};
 use cere_format::store::Store;
 use cere_package::io::read_manifest;
+use cere_replay::cross::Cross;
 use cere_replay::{Built, Keepers, Replay, ReplayError, Settings};
 use cere_store::cache::Cache;
 use cere_store::current::Codelet;
@@ -141,8 +142,15 @@ impl<'a> Replays<'a> {
         keep: Option<PathBuf>,
     ) -> Result<Replay> {
         let (replay, record) = self.replay_unrecorded(settings, file, keep)?;
-        results::keep_or_warn(self.store, &record, &self.events);
-        let mut replay = replay?;
+        let mut replay = replay.inspect_err(|_| {
+            if settings.cross.is_none() {
+                results::keep_or_warn(self.store, &record, &self.events);
+            }
+        })?;
+        // Records are of times.
+        if !replay.is_emulated() {
+            results::keep_or_warn(self.store, &record, &self.events);
+        }
         replay.notes.extend(self.notes(&read_manifest(file)?));
         Ok(replay)
     }
@@ -155,12 +163,18 @@ impl<'a> Replays<'a> {
         keep: Option<PathBuf>,
     ) -> Result<(Result<Replay>, Record)> {
         self.cache.trim_between();
-        let (package, manifest, sha256) = self.unpack(file)?;
+        let (package, manifest, sha256) = self.unpacked(file, settings.cross.is_some())?;
+        let mut settings = settings.clone();
+        // On another architecture than that of the capture.
+        if settings.cross.is_none() && manifest.machine.target() != Some(cere_arch::HERE) {
+            settings.cross = Some(Cross::here());
+        }
+        let settings = &settings;
         let replay = cere_replay::replay(&package, &self.options(settings, keep)?);
         let record = record(settings, &manifest, &sha256, replay.as_ref());
         let replay = replay.map_err(anyhow::Error::from).and_then(|replay| {
             cere_store::touch(&replay.executable);
-            if replay.cycles.is_empty() {
+            if replay.cycles.is_empty() && !replay.is_emulated() {
                 bail!(E5039, "the replay of {} measured nothing", replay.codelet);
             }
             Ok(replay)
@@ -239,13 +253,21 @@ impl<'a> Replays<'a> {
 
     /// Unpacks the package in `file`: directory, manifest and SHA-256. Fails if it is for another kind of machine.
     pub fn unpack(&self, file: &Path) -> Result<(PathBuf, Manifest, String)> {
+        self.unpacked(file, false)
+    }
+
+    /// The same; `cross`: it need not run on this machine.
+    fn unpacked(&self, file: &Path, cross: bool) -> Result<(PathBuf, Manifest, String)> {
         let found = self
             .cache
             .unpack(file)
             .with_context(|| format!("the codelet {} cannot be used", file.display()))?;
-        // SAFETY: sysconf takes no pointers.
-        let page_size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64;
-        cere_package::fits(&found.1, &cere_package::machine(), page_size)?;
+        match cross {
+            true => cere_package::can_cross(&found.1)?,
+            false => {
+                cere_package::fits(&found.1, &cere_package::machine(), cere_arch::page())?;
+            }
+        }
         Ok(found)
     }
 
@@ -277,7 +299,12 @@ impl<'a> Replays<'a> {
             keep,
             cache: self.cache.builds(),
             plugin: components::find(components::PLUGIN)?,
-            runtime: components::find(components::RUNTIME)?,
+            runtime: components::runtime(
+                settings
+                    .cross
+                    .as_ref()
+                    .map_or(cere_arch::HERE, |cross| cross.target),
+            )?,
             edited: Vec::new(),
             keepers: None,
             elsewhere: false,

@@ -66,6 +66,7 @@ impl From<&SentSettings> for Settings {
                 .timeout
                 .map(|time| Duration::try_from_secs_f64(time).unwrap_or(Duration::MAX)),
             team: Team::default(),
+            cross: None,
             beside: sent.beside,
             energy: sent.energy,
             sandbox: match sent.sandbox {

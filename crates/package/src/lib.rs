@@ -36,5 +36,5 @@ mod symbols;
 mod thread;
 
 pub use error::PackError;
-pub use machine::{Misfit, fits, lacks, machine};
+pub use machine::{Misfit, can_cross, fits, lacks, machine};
 pub use pack::{PackInput, pack};

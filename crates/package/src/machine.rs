@@ -1,5 +1,6 @@
 //! This machine, and whether it can run a codelet.
 
+use cere_arch::target::Target;
 use cere_format::package::{Machine, Manifest};
 use cere_format::proc;
 use std::collections::BTreeSet;
@@ -192,12 +193,9 @@ pub fn lacks(machine: &Machine, flags: &[String]) -> Vec<String> {
 /// Whether `machine` with pages of `page_size` bytes can run the codelet.
 pub fn fits(manifest: &Manifest, machine: &Machine, page_size: u64) -> Result<(), Misfit> {
     let codelet = || manifest.name.clone();
-    if manifest.machine.architecture != machine.architecture {
-        return Err(Misfit::Architecture {
-            codelet: codelet(),
-            needed: manifest.machine.architecture.clone(),
-            found: machine.architecture.clone(),
-        });
+    let other = manifest.machine.architecture != machine.architecture;
+    if other {
+        can_cross(manifest)?;
     }
     if manifest.page_size != page_size {
         return Err(Misfit::PageSize {
@@ -206,7 +204,9 @@ pub fn fits(manifest: &Manifest, machine: &Machine, page_size: u64) -> Result<()
             found: page_size,
         });
     }
-    for flag in manifest.units.iter().flat_map(|unit| &unit.codegen) {
+    // What is compiled for another architecture needs none of the capture's instructions.
+    let flags = manifest.units.iter().flat_map(|unit| &unit.codegen);
+    for flag in flags.filter(|_| !other) {
         let missing = missing(flag, &manifest.machine.features, &machine.features);
         if !missing.is_empty() {
             return Err(Misfit::Instructions {
@@ -218,6 +218,21 @@ pub fn fits(manifest: &Manifest, machine: &Machine, page_size: u64) -> Result<()
         }
     }
     Ok(())
+}
+
+/// Whether the IR of a codelet can be made that of another architecture.
+///
+/// # Errors
+/// It was captured on one whose IR is not known.
+pub fn can_cross(manifest: &Manifest) -> Result<(), Misfit> {
+    match manifest.machine.target() {
+        Some(Target::X86_64) => Ok(()),
+        _ => Err(Misfit::Architecture {
+            codelet: manifest.name.clone(),
+            needed: manifest.machine.architecture.clone(),
+            found: std::env::consts::ARCH.to_owned(),
+        }),
+    }
 }
 
 #[cfg(test)]

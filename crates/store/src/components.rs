@@ -1,6 +1,7 @@
 //! Finds the parts that the command works with: the plugin, the preload library, the replay runtime.
 
 use anyhow::Result;
+use cere_arch::target::Target;
 use cere_catalogue::anyhow;
 use std::path::{Path, PathBuf};
 
@@ -24,6 +25,32 @@ pub fn find(name: &str) -> Result<PathBuf> {
     let executable = std::env::current_exe()?;
     let home = std::env::var_os(ENV_HOME).map(PathBuf::from);
     find_in(&candidates(&executable, home.as_deref()), name)
+}
+
+/// The runtime of replay executables for an architecture.
+pub fn runtime(target: Target) -> Result<PathBuf> {
+    if target == cere_arch::HERE {
+        return find(RUNTIME);
+    }
+    let executable = std::env::current_exe()?;
+    let home = std::env::var_os(ENV_HOME).map(PathBuf::from);
+    let facts = target.facts();
+    let mut all: Vec<PathBuf> = Vec::new();
+    for directory in candidates(&executable, home.as_deref()) {
+        all.push(directory.join(facts.name));
+        // Where cargo puts it.
+        if let (Some(profile), Some(above)) = (directory.file_name(), directory.parent()) {
+            all.push(above.join(facts.triple).join(profile));
+        }
+    }
+    find_in(&all, RUNTIME).map_err(|_| {
+        let places: Vec<String> = all.iter().map(|d| d.display().to_string()).collect();
+        anyhow!(
+            E5045,
+            "the runtime of replays on {target} is missing (looked in {}): run `make cross`, or install a CERE that has it",
+            places.join(", ")
+        )
+    })
 }
 
 fn candidates(executable: &Path, home: Option<&Path>) -> Vec<PathBuf> {

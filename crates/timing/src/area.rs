@@ -144,8 +144,8 @@ impl Drop for Area {
 
 /// Takes a word's line out of all caches.
 pub fn flush(word: &u64) {
-    // SAFETY: every processor of x86-64 has SSE2, which has the instruction; it changes no memory.
-    unsafe { std::arch::x86_64::_mm_clflush(std::ptr::from_ref(word).cast()) };
+    // SAFETY: a word that can be read.
+    unsafe { cere_arch::lines::ALWAYS.line(&raw const *word as u64) };
 }
 
 /// All lines of the first `bytes`, in words, at random.

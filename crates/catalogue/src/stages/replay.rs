@@ -166,6 +166,31 @@ stage! {
             ["the replay of ... measured nothing"]
             "no repetition was left after those that were disturbed",
             "replay it again, with more repetitions";
+        E5040 "a function cannot run on the other architecture"
+            ["... cannot be replayed on ...: ...", "the region reached ..., which cannot run on ... as it was captured on ...: ..."]
+            "it holds what only the captured architecture has, or data that lies in memory otherwise there: long double, instructions by name, inline assembly, lists of arguments",
+            "replay it where it was captured, or build without it (a portable path, another flag) and capture again",
+            "sum8@norm.c:6:1 cannot be replayed on aarch64-linux-gnu: it uses long double, which has 80 bits on the captured architecture alone";
+        E5041 "machine code of another architecture"
+            ["the region called ...: machine code of ... without IR, which ... cannot run"]
+            "a library of the program's own, or an object that the wrappers did not build, has no IR",
+            "build it under `cere instrument` too, or replay where it was captured";
+        E5042 "an architecture that CERE does not make code for"
+            ["--target ... is not an architecture that CERE makes code for"]
+            "the name is misspelt, or of a big-endian or another system",
+            "take one that the message names";
+        E5043 "no emulator"
+            ["this machine does not run programs of ..., and ... is not there"]
+            "programs of another architecture need an emulator",
+            "install it (Debian: qemu-user), or name one with `--runner`";
+        E5044 "the target's libraries are missing"
+            ["... has no ...: the loader and the libraries of ... are not there", "... needs ..., which this machine does not have in its library directories for ..."]
+            "the system that programs of the target need is not there, or not all of it",
+            "install it (Debian: libc6-arm64-cross), or name a directory with `--sysroot`";
+        E5045 "the runtime for the target is missing"
+            ["the runtime of replays on ... is missing (looked in ...)"]
+            "this CERE was built for its own architecture alone",
+            "run `make cross`, or install a CERE that has it";
     }
     "What the region did (exit code 4)" {
         E5101 "it touched memory that was not captured"

@@ -1,6 +1,7 @@
 //! Options that every subcommand has.
 
 mod common;
+mod cross;
 mod geometry;
 mod nodes;
 mod numbers;
@@ -11,6 +12,7 @@ mod timing;
 pub mod utf8;
 
 pub use common::{Common, existing_store};
+pub use cross::CrossOptions;
 pub use geometry::{caches, geometry};
 pub use nodes::Nodes;
 pub use numbers::{number, percent, seconds, share, tolerance};

@@ -111,6 +111,7 @@ impl Timing {
             tolerance: Default::default(),
             timeout: self.timeout.map(Duration::from_secs_f64),
             team,
+            cross: None,
             beside: self.beside,
             energy: None,
             sandbox: self.sandbox(),

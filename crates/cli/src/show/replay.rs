@@ -2,6 +2,7 @@
 
 use cere_format::package::CapturedFunction;
 use cere_format::replay::{CacheLevel, SetAside, Verdict, Warmup};
+use cere_replay::cross::Crossed;
 use cere_replay::operand::Known;
 use cere_replay::{Energy, Replay};
 use cere_system::console::{color, print};
@@ -94,6 +95,16 @@ pub fn text(replay: &Replay) -> String {
         color::verdict(replay.verdict),
         replay.reason
     ));
+    if let Some(crossed) = &replay.crossed {
+        text.push_str(&self::crossed(crossed));
+    }
+    if replay.is_emulated() {
+        text.push_str(&captured(replay.captured_code.as_deref().unwrap_or(&[])));
+        for note in &replay.notes {
+            text.push_str(&format!("  note     {note}\n"));
+        }
+        return text;
+    }
     text.push_str(&format!("  time     {}\n", time(replay)));
     if let Some(energy) = &replay.energy {
         text.push_str(&format!("  energy   {}\n", self::energy(energy)));
@@ -130,6 +141,27 @@ pub fn text(replay: &Replay) -> String {
     for note in &replay.notes {
         text.push_str(&format!("  note     {note}\n"));
     }
+    text
+}
+
+/// Lines about a replay on another architecture.
+fn crossed(crossed: &Crossed) -> String {
+    let mut text = format!(
+        "  target   {}, captured on {}",
+        crossed.target, crossed.from
+    );
+    if let Some(emulator) = &crossed.emulator {
+        text.push_str(&format!("; run by {emulator}: no times"));
+    }
+    text.push('\n');
+    let contracted = crossed.contracted.zip(crossed.contracted_reason.as_deref());
+    text.push_str(&match contracted {
+        Some((verdict, why)) => format!(
+            "  fused    with products and sums contracted as the target's compiler does: {}: {why}\n",
+            color::verdict(verdict)
+        ),
+        None => "  fused    the target's compiler contracts nothing: the same code\n".to_owned(),
+    });
     text
 }
 
@@ -172,13 +204,15 @@ fn captured(functions: &[CapturedFunction]) -> String {
 
 /// The replay for scripts.
 pub fn json(replay: &Replay, flags: &str) -> serde_json::Value {
+    let timed = !replay.is_emulated();
     serde_json::json!({
         "codelet": replay.codelet,
         "flags": flags,
         "verdict": replay.verdict,
         "reason": replay.reason,
-        "seconds": {"min": replay.seconds_min, "median": replay.seconds_median, "low": replay.seconds_low,
-            "high": replay.seconds_high},
+        "crossed": replay.crossed,
+        "seconds": timed.then(|| serde_json::json!({"min": replay.seconds_min, "median": replay.seconds_median,
+            "low": replay.seconds_low, "high": replay.seconds_high})),
         "confidence": replay.confidence,
         "samples": replay.cycles.len(),
         "set_aside": replay.set_aside,
@@ -200,7 +234,7 @@ pub fn json(replay: &Replay, flags: &str) -> serde_json::Value {
         "spread": spread(replay),
         "cycles": replay.cycles,
         "in_vivo_seconds": replay.in_vivo_seconds,
-        "ratio": replay.in_vivo_seconds.map(|s| replay.seconds_median / s),
+        "ratio": replay.in_vivo_seconds.filter(|_| timed).map(|s| replay.seconds_median / s),
         "identical_code": replay.same_code.known(),
         "captured_code": replay.captured_code,
         "repeatable": replay.repeatable,

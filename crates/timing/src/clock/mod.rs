@@ -11,79 +11,27 @@
 //! println!("{:.0} ns", cycles as f64 / hertz * 1e9);
 //! ```
 
-mod asm;
-mod call;
 mod usage;
 
-pub use crate::{start_asm, stop_asm};
+pub use cere_arch::counter::{CAN_FAULT, processor, reads_counter, start, stop};
 pub use usage::{Usage, usage};
 
-use call::ask;
-use core::arch::asm;
-
-/// Reads the counter at the start of a timed part: earlier instructions are complete, later ones have not begun.
-#[inline(always)]
-pub fn start() -> u64 {
-    let (low, high): (u32, u32);
-    // SAFETY: reads a counter; touches no memory.
-    unsafe {
-        asm!("lfence", "rdtsc", "lfence", out("eax") low, out("edx") high, options(nostack, preserves_flags));
-    }
-    u64::from(high) << 32 | u64::from(low)
-}
-
-/// Reads the counter at the end of a timed part: the part's instructions are complete, later ones have not begun.
-#[inline(always)]
-pub fn stop() -> u64 {
-    let (low, high): (u32, u32);
-    // SAFETY: reads a counter; touches no memory.
-    unsafe {
-        asm!("rdtscp", "lfence", out("eax") low, out("edx") high, out("ecx") _, options(nostack, preserves_flags));
-    }
-    u64::from(high) << 32 | u64::from(low)
-}
-
-/// The counter, and what tells the processor that it was read on.
-#[inline(always)]
-pub fn processor() -> (u64, u32) {
-    let (low, high, processor): (u32, u32, u32);
-    // SAFETY: reads two registers of the processor; touches no memory.
-    unsafe {
-        asm!("rdtscp", out("eax") low, out("edx") high, out("ecx") processor, options(nomem, nostack, preserves_flags));
-    }
-    (u64::from(high) << 32 | u64::from(low), processor)
-}
-
-/// Length of the instruction at `address` if it reads the counter: 2 for `rdtsc`, 3 for `rdtscp`.
+/// A system call that answers `what` in `words`.
 ///
 /// # Safety
-/// The processor has just tried to execute it.
-pub unsafe fn reads_counter(address: usize) -> Option<usize> {
-    let at = address as *const u8;
-    // An address that is none is at fault itself.
-    if address >> 47 != 0 {
-        return None;
-    }
-    // SAFETY: the processor has just tried to execute it; both instructions are as long as what is read.
-    unsafe {
-        if at.read() != 0x0f {
-            return None;
-        }
-        match at.add(1).read() {
-            0x31 => Some(2),
-            0x01 if at.add(2).read() == 0xf9 => Some(3),
-            _ => None,
-        }
-    }
+/// The call writes no more than the words.
+#[inline(always)]
+unsafe fn ask(number: i64, what: i64, words: &mut [u64]) {
+    // SAFETY: by the contract.
+    unsafe { cere_arch::call::inlined(number, what, words.as_mut_ptr()) };
 }
 
 /// CLOCK_MONOTONIC in nanoseconds, by the bare system call.
 pub fn monotonic_ns() -> u64 {
-    const CLOCK_GETTIME: i64 = 228;
     const MONOTONIC: i64 = 1;
     let mut time = [0u64; 2];
     // SAFETY: clock_gettime(CLOCK_MONOTONIC) writes a timespec of two words.
-    unsafe { ask(CLOCK_GETTIME, MONOTONIC, &mut time) };
+    unsafe { ask(libc::SYS_clock_gettime, MONOTONIC, &mut time) };
     time[0] * 1_000_000_000 + time[1]
 }
 

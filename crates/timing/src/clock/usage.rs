@@ -1,6 +1,6 @@
 //! What else happened on a thread while a part was timed.
 
-use super::call::ask;
+use super::ask;
 
 /// Counts of the calling thread since it began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -23,11 +23,10 @@ impl Usage {
 
 /// Reads the counts by the bare system call. Outside the timed part: it takes hundreds of cycles.
 pub fn usage() -> Usage {
-    const GETRUSAGE: i64 = 98;
     const THREAD: i64 = 1;
     let mut words = [0u64; 18];
     // SAFETY: getrusage(RUSAGE_THREAD) writes a struct rusage, which has 18 words.
-    unsafe { ask(GETRUSAGE, THREAD, &mut words) };
+    unsafe { ask(libc::SYS_getrusage, THREAD, &mut words) };
     Usage {
         faults: words[8] + words[9],
         switches: words[16] + words[17],

@@ -1,0 +1,35 @@
+//! What depends on the processor's architecture: one interface, one folder for each architecture behind it. Nothing else in the
+//! workspace asks what it is compiled for.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`call`] | system calls without libc, and the section that Syscall User Dispatch lets through |
+//! | [`counter`] | the counter that times: readings that wait for what comes before, as functions and as assembly |
+//! | [`counting`] | the register and the code that counted code writes its stream with |
+//! | [`float`] | the control of floating point, from the captured one |
+//! | [`jump`] | machine code that leads elsewhere |
+//! | [`lines`] | the size of a cache line, and what throws one out of the caches |
+//! | [`numbers`] | numbers of system calls as packages have them |
+//! | [`register`] | registers of an interrupted thread: faults, system calls |
+//! | [`switch`] | assembly of executables of their own: entry, the switch to another stack, stubs |
+//! | [`thread`] | the thread pointer and what lies there |
+//! | [`target`] | the architectures that code is made for, whatever this one is |
+
+#[cfg(target_arch = "aarch64")]
+#[path = "aarch64/mod.rs"]
+mod here;
+#[cfg(target_arch = "x86_64")]
+#[path = "x86_64/mod.rs"]
+mod here;
+pub mod numbers;
+pub mod target;
+
+pub use here::{HERE, call, counter, counting, float, jump, lines, register, switch, thread};
+
+/// Bytes of a page of this machine's memory.
+#[must_use]
+pub fn page() -> u64 {
+    // SAFETY: asks for a constant of the system.
+    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    u64::try_from(bytes).unwrap_or(4096)
+}

@@ -1,0 +1,38 @@
+//! Numbers of system calls as packages have them, whatever machine replays: those of x86-64.
+
+macro_rules! numbers {
+    ($($name:ident = $number:literal: $what:literal;)*) => {
+        $(#[doc = $what]
+        pub const $name: i64 = $number;)*
+
+        /// All of them, with their names.
+        pub const NAMED: [(&str, i64); [$($number),*].len()] = [$((stringify!($name), $number)),*];
+    };
+}
+
+numbers! {
+    WRITE = 1: "`write`";
+    WRITEV = 20: "`writev`";
+    SCHED_YIELD = 24: "`sched_yield`";
+    MADVISE = 28: "`madvise`";
+    RT_SIGPROCMASK = 14: "`rt_sigprocmask`";
+    GETPID = 39: "`getpid`";
+    UNAME = 63: "`uname`";
+    GETTIMEOFDAY = 96: "`gettimeofday`";
+    GETRLIMIT = 97: "`getrlimit`";
+    GETRUSAGE = 98: "`getrusage`";
+    SYSINFO = 99: "`sysinfo`";
+    TIMES = 100: "`times`";
+    GETUID = 102: "`getuid`";
+    GETGID = 104: "`getgid`";
+    GETEUID = 107: "`geteuid`";
+    GETEGID = 108: "`getegid`";
+    GETPPID = 110: "`getppid`";
+    GETTID = 186: "`gettid`";
+    TIME = 201: "`time`";
+    FUTEX = 202: "`futex`";
+    CLOCK_GETTIME = 228: "`clock_gettime`";
+    CLOCK_GETRES = 229: "`clock_getres`";
+    GETCPU = 309: "`getcpu`";
+    GETRANDOM = 318: "`getrandom`";
+}

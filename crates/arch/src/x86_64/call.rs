@@ -1,0 +1,149 @@
+//! System calls without libc: no errno, no thread-local storage, no function that the program may have replaced.
+
+use core::arch::{asm, global_asm};
+use std::ffi::CStr;
+
+global_asm!(
+    ".pushsection cere_calls,\"ax\",@progbits",
+    ".hidden __start_cere_calls",
+    ".hidden __stop_cere_calls",
+    ".balign 16",
+    ".globl cere_call",
+    ".hidden cere_call",
+    ".type cere_call,@function",
+    "cere_call:",
+    "mov rax, rdi",
+    "mov rdi, rsi",
+    "mov rsi, rdx",
+    "mov rdx, rcx",
+    "mov r10, r8",
+    "mov r8, r9",
+    "mov r9, [rsp + 8]",
+    ".globl cere_call_plain",
+    ".hidden cere_call_plain",
+    ".type cere_call_plain,@function",
+    "cere_call_plain:",
+    "syscall",
+    "ret",
+    ".globl cere_call_restorer",
+    ".hidden cere_call_restorer",
+    ".type cere_call_restorer,@function",
+    "cere_call_restorer:",
+    "mov eax, 15", // rt_sigreturn
+    "syscall",
+    "ud2",
+    ".popsection",
+);
+
+// A handler whose return was caught returns with the stack pointer that it had then.
+global_asm!(
+    ".pushsection .text.cere_pass,\"ax\",@progbits",
+    ".globl cere_pass_return",
+    ".hidden cere_pass_return",
+    ".type cere_pass_return,@function",
+    "cere_pass_return:",
+    "mov rsp, rdi",
+    "jmp rsi",
+    ".popsection",
+);
+
+unsafe extern "C" {
+    static __start_cere_calls: u8;
+    static __stop_cere_calls: u8;
+    fn cere_call(
+        number: usize,
+        a: usize,
+        b: usize,
+        c: usize,
+        d: usize,
+        e: usize,
+        f: usize,
+    ) -> isize;
+    fn cere_call_plain();
+    fn cere_call_restorer();
+    fn cere_pass_return(stack: usize, restorer: usize) -> !;
+}
+
+/// Calls that start a process or a thread.
+pub const STARTS: [i64; 4] = [
+    libc::SYS_clone,
+    libc::SYS_clone3,
+    libc::SYS_fork,
+    libc::SYS_vfork,
+];
+
+/// The number on this machine of the call that packages have under `number`.
+#[must_use]
+pub fn native(number: i64) -> Option<i64> {
+    Some(number)
+}
+
+/// The number in packages of a call of this machine.
+#[must_use]
+pub fn packaged(number: i64) -> Option<i64> {
+    Some(number)
+}
+
+/// The functions of the kernel's shared page that take the place of `clock_gettime`, `gettimeofday`, `time`, `clock_getres`, `getcpu`
+/// and `getrandom`.
+pub const SHARED: [&CStr; 6] = [
+    c"__vdso_clock_gettime",
+    c"__vdso_gettimeofday",
+    c"__vdso_time",
+    c"__vdso_clock_getres",
+    c"__vdso_getcpu",
+    c"__vdso_getrandom",
+];
+
+/// A system call; negative results are negated errors.
+///
+/// # Safety
+/// As the call itself.
+#[inline]
+pub unsafe fn call(number: i64, a: [usize; 6]) -> isize {
+    // SAFETY: six registers go to the kernel; the caller answers for what the call reaches.
+    unsafe { cere_call(number as usize, a[0], a[1], a[2], a[3], a[4], a[5]) }
+}
+
+/// A system call of two arguments, without a call.
+///
+/// # Safety
+/// As the call itself.
+#[inline(always)]
+pub unsafe fn inlined(number: i64, first: i64, second: *mut u64) -> i64 {
+    let result;
+    // SAFETY: the kernel changes what the call says, by the contract, and the registers that are named here.
+    unsafe {
+        asm!("syscall", inlateout("rax") number => result, in("rdi") first, in("rsi") second,
+            out("rcx") _, out("r11") _, options(nostack));
+    }
+    result
+}
+
+/// The section with the calls, the only code that Syscall User Dispatch lets through to the kernel: its start and its length.
+#[must_use]
+pub fn section() -> (usize, usize) {
+    let start = &raw const __start_cere_calls as usize;
+    (start, &raw const __stop_cere_calls as usize - start)
+}
+
+/// The address of an instruction that makes a call, and returns, which nothing catches.
+#[must_use]
+pub fn plain() -> usize {
+    cere_call_plain as *const () as usize
+}
+
+/// Where a handler returns to, which gives the stack pointer back to the kernel as it got it.
+#[must_use]
+pub fn restorer() -> usize {
+    cere_call_restorer as *const () as usize
+}
+
+/// Returns from a handler whose frame lies at `stack`.
+///
+/// # Safety
+/// It does, and this function's caller is left for good.
+pub unsafe fn leave_handler(stack: usize) -> ! {
+    // SAFETY: by the contract.
+    unsafe { cere_pass_return(stack, restorer()) }
+}
