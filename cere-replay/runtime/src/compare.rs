@@ -332,7 +332,9 @@ impl Allowed<'_> {
             manifest.image.range,
             self.exception.saturating_add(EXCEPTION),
         );
-        let reason = if self.library(address, in_vivo, in_vitro) {
+        let reason = if self.library(address, in_vivo, in_vitro)
+            || self.origins.of_other_build(in_vivo, in_vitro)
+        {
             left_out::LIBRARY_ADDRESS
         } else if self.origins.half(in_vivo, in_vitro) {
             left_out::HALF_ADDRESS

@@ -10,6 +10,7 @@
 //! | [`jump`] | machine code that leads elsewhere |
 //! | [`lines`] | the size of a cache line, and what throws one out of the caches |
 //! | [`numbers`] | numbers of system calls as packages have them |
+//! | [`questions`] | functions of the C library that ask the kernel, where their calls cannot be caught |
 //! | [`register`] | registers of an interrupted thread: faults, system calls |
 //! | [`switch`] | assembly of executables of their own: entry, the switch to another stack, stubs |
 //! | [`thread`] | the thread pointer and what lies there |
@@ -24,7 +25,9 @@ mod here;
 pub mod numbers;
 pub mod target;
 
-pub use here::{HERE, call, counter, counting, float, jump, lines, register, switch, thread};
+pub use here::{
+    HERE, call, counter, counting, float, jump, lines, questions, register, switch, thread,
+};
 
 /// Bytes of a page of this machine's memory.
 #[must_use]

@@ -40,9 +40,33 @@ pub struct Facts {
     pub reach: u64,
     /// Relocations of ELF images that store a symbol's address: through the table of addresses, of calls.
     pub addresses: [u64; 2],
-    /// Attributes of functions that the front end sets for this architecture alone.
-    pub attributes: &'static [&'static str],
+    /// Assembly that ends a process.
+    pub trap: &'static str,
+    /// Functions of the C library that the runtime of replays defines: those that ask the kernel, where their calls cannot be caught.
+    pub questions: &'static [&'static str],
 }
+
+/// As `questions!` defines them.
+const QUESTIONS: [&str; 18] = [
+    "clock_gettime",
+    "clock_getres",
+    "gettimeofday",
+    "time",
+    "times",
+    "getrusage",
+    "getrandom",
+    "getpid",
+    "getppid",
+    "gettid",
+    "getuid",
+    "geteuid",
+    "getgid",
+    "getegid",
+    "uname",
+    "sysinfo",
+    "write",
+    "writev",
+];
 
 static X86_64: Facts = Facts {
     name: "x86_64-linux-gnu",
@@ -64,7 +88,8 @@ static X86_64: Facts = Facts {
     flags: &[],
     reach: 1 << 31,
     addresses: [6, 7],
-    attributes: &["min-legal-vector-width"],
+    trap: "int3",
+    questions: &[],
 };
 
 static AARCH64: Facts = Facts {
@@ -87,7 +112,8 @@ static AARCH64: Facts = Facts {
     flags: &["-mno-outline-atomics"],
     reach: 1 << 32,
     addresses: [1025, 1026],
-    attributes: &[],
+    trap: "brk #1",
+    questions: &QUESTIONS,
 };
 
 static RISCV64: Facts = Facts {
@@ -108,7 +134,8 @@ static RISCV64: Facts = Facts {
     flags: &["-mabi=lp64d", "-march=rv64gc"],
     reach: 1 << 31,
     addresses: [2, 5],
-    attributes: &[],
+    trap: "ebreak",
+    questions: &QUESTIONS,
 };
 
 /// All that there are.

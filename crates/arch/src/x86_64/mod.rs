@@ -6,6 +6,7 @@ pub mod counting;
 pub mod float;
 pub mod jump;
 pub mod lines;
+pub mod questions;
 pub mod register;
 pub mod switch;
 pub mod thread;
