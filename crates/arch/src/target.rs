@@ -42,6 +42,8 @@ pub struct Facts {
     pub addresses: [u64; 2],
     /// Attributes of functions that the front end sets for this architecture alone.
     pub attributes: &'static [&'static str],
+    /// Whether programs are instrumented, profiled and captured there, and hybrids linked.
+    pub captures: bool,
 }
 
 static X86_64: Facts = Facts {
@@ -65,6 +67,7 @@ static X86_64: Facts = Facts {
     reach: 1 << 31,
     addresses: [6, 7],
     attributes: &["min-legal-vector-width"],
+    captures: true,
 };
 
 static AARCH64: Facts = Facts {
@@ -88,6 +91,7 @@ static AARCH64: Facts = Facts {
     reach: 1 << 32,
     addresses: [1025, 1026],
     attributes: &[],
+    captures: false,
 };
 
 static RISCV64: Facts = Facts {
@@ -109,6 +113,7 @@ static RISCV64: Facts = Facts {
     reach: 1 << 31,
     addresses: [2, 5],
     attributes: &[],
+    captures: false,
 };
 
 /// All that there are.
@@ -139,6 +144,14 @@ impl Target {
                 || arm
         };
         ALL.into_iter().find(known)
+    }
+
+    /// The processor's name, e.g. `aarch64`.
+    #[must_use]
+    pub fn processor(self) -> &'static str {
+        let name = self.facts().name;
+        name.split_once('-')
+            .map_or(name, |(processor, _)| processor)
     }
 
     /// Directories with its libraries on this machine: those of a system of its own, else of a cross compiler's.
