@@ -45,9 +45,13 @@ fn main() {
         .output()
         .expect("llvm-config-22 runs");
     let include = String::from_utf8(output.stdout).expect("a path");
-    cc::Build::new()
-        .cpp(true)
-        .compiler("g++")
+    // For another architecture, that of its cross compiler.
+    let [host, target] = ["HOST", "TARGET"].map(|name| std::env::var(name).expect("cargo sets it"));
+    let mut shim = cc::Build::new();
+    if host == target {
+        shim.compiler("g++");
+    }
+    shim.cpp(true)
         .file(all)
         .flag("-isystem")
         .flag(include.trim())

@@ -8,15 +8,14 @@ fn counts() -> Vec<usize> {
     (3..=40).chain([48, 64, 96, 132]).collect()
 }
 
-/// A class of variables: name, type, register class of an empty assembly that keeps the compiler from joining several in one
-/// register, attribute.
+/// A class of variables: name, type, what keeps the compiler from joining several in one register, attribute.
 const CLASSES: [(&str, &str, &str, &str); 3] = [
-    ("integers", "i64", "reg", ""),
-    ("floats", "f64", "xmm_reg", ""),
+    ("integers", "i64", "keep_integer", ""),
+    ("floats", "f64", "keep_float", ""),
     (
         "vectors",
         "f64",
-        "zmm_reg",
+        "keep_vector",
         "#[target_feature(enable = \"avx512f,avx512vl\")]\n",
     ),
 ];
@@ -24,7 +23,7 @@ const CLASSES: [(&str, &str, &str, &str); 3] = [
 fn function(
     text: &mut String,
     count: usize,
-    (class, kind, register, attribute): (&str, &str, &str, &str),
+    (class, kind, keep, attribute): (&str, &str, &str, &str),
 ) -> std::fmt::Result {
     let repeat = 48usize.div_ceil(count);
     writeln!(
@@ -47,10 +46,7 @@ fn function(
                 format!("p{i} + p{other}")
             };
             // SAFETY of what is written: the assembly is empty.
-            writeln!(
-                text,
-                "p{i} = {sum};\nunsafe {{ asm!(\"/* {{0}} */\", inout({register}) p{i}, options(pure, nomem, nostack, preserves_flags)) }};"
-            )?;
+            writeln!(text, "p{i} = {sum};\nunsafe {{ {keep}!(p{i}) }};")?;
         }
     }
     writeln!(
@@ -66,13 +62,22 @@ fn function(
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     let mut text = String::new();
+    // Only there is a class of vectors of its own.
+    let wide = std::env::var("CARGO_CFG_TARGET_ARCH").is_ok_and(|target| target == "x86_64");
     for class in CLASSES {
-        for count in counts() {
+        let counts = match class.0 == "vectors" && !wide {
+            true => Vec::new(),
+            false => {
+                writeln!(text, "use cere_arch::{};", class.2).expect("text is written to memory");
+                counts()
+            }
+        };
+        for count in counts.iter().copied() {
             function(&mut text, count, class).expect("text is written to memory");
         }
         let (name, kind, ..) = class;
         let repeat = |count: usize| 48usize.div_ceil(count) * count;
-        let rows: String = counts()
+        let rows: String = counts
             .iter()
             .map(|n| {
                 format!(
@@ -82,7 +87,7 @@ fn main() {
             })
             .collect();
         let upper = name.to_uppercase();
-        let length = counts().len();
+        let length = counts.len();
         writeln!(
             text,
             "/// Variables, additions of a round, function.\n\

@@ -76,6 +76,7 @@ pub fn options(directory: &Path, repetitions: u32, sandbox: Sandbox) -> Result<O
             team: Team::default(),
             beside: None,
             energy: None,
+            cross: None,
             sandbox,
         },
         keep: None,

@@ -271,6 +271,7 @@ pub fn options(directory: &Path) -> Options {
             compare: true,
             team: Default::default(),
             energy: None,
+            cross: None,
             beside: None,
             sandbox: cere_sandbox::Sandbox::new(),
             tolerance: Default::default(),

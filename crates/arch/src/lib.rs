@@ -6,9 +6,11 @@
 //! | [`call`] | system calls without libc, and the section that Syscall User Dispatch lets through |
 //! | [`counter`] | the counter that times: readings that wait for what comes before, as functions and as assembly |
 //! | [`counting`] | the register and the code that counted code writes its stream with |
+//! | [`feature`] | what the processor says of itself |
 //! | [`float`] | the control of floating point, from the captured one |
 //! | [`jump`] | machine code that leads elsewhere |
 //! | [`lines`] | the size of a cache line, and what throws one out of the caches |
+//! | [`loops`] | loops of probes |
 //! | [`numbers`] | numbers of system calls as packages have them |
 //! | [`questions`] | functions of the C library that ask the kernel, where their calls cannot be caught |
 //! | [`register`] | registers of an interrupted thread: faults, system calls |
@@ -26,7 +28,8 @@ pub mod numbers;
 pub mod target;
 
 pub use here::{
-    HERE, call, counter, counting, float, jump, lines, questions, register, switch, thread,
+    HERE, call, counter, counting, feature, float, jump, lines, loops, questions, register, switch,
+    thread,
 };
 
 /// Bytes of a page of this machine's memory.

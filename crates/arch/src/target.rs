@@ -44,6 +44,8 @@ pub struct Facts {
     pub trap: &'static str,
     /// Functions of the C library that the runtime of replays defines: those that ask the kernel, where their calls cannot be caught.
     pub questions: &'static [&'static str],
+    /// Whether programs are instrumented, profiled and captured there, and hybrids linked.
+    pub captures: bool,
 }
 
 /// As `questions!` defines them.
@@ -90,6 +92,7 @@ static X86_64: Facts = Facts {
     addresses: [6, 7],
     trap: "int3",
     questions: &[],
+    captures: true,
 };
 
 static AARCH64: Facts = Facts {
@@ -114,6 +117,7 @@ static AARCH64: Facts = Facts {
     addresses: [1025, 1026],
     trap: "brk #1",
     questions: &QUESTIONS,
+    captures: false,
 };
 
 static RISCV64: Facts = Facts {
@@ -136,6 +140,7 @@ static RISCV64: Facts = Facts {
     addresses: [2, 5],
     trap: "ebreak",
     questions: &QUESTIONS,
+    captures: false,
 };
 
 /// All that there are.
@@ -166,6 +171,14 @@ impl Target {
                 || arm
         };
         ALL.into_iter().find(known)
+    }
+
+    /// The processor's name, e.g. `aarch64`.
+    #[must_use]
+    pub fn processor(self) -> &'static str {
+        let name = self.facts().name;
+        name.split_once('-')
+            .map_or(name, |(processor, _)| processor)
     }
 
     /// Directories with its libraries on this machine: those of a system of its own, else of a cross compiler's.

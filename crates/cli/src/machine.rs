@@ -2,7 +2,7 @@
 
 use crate::show;
 use anyhow::{Context, Result};
-use cere_catalogue::{OrCoded, bail, codes, ensure};
+use cere_catalogue::{OrCoded, codes, ensure};
 use cere_format::machine::Machine;
 use cere_machine::{blocking, whole};
 use cere_system::console::{note, print, progress};
@@ -105,9 +105,6 @@ impl Options {
 
 /// Runs the subcommand.
 pub fn run(options: &Options) -> Result<u8> {
-    if !cfg!(target_arch = "x86_64") {
-        bail!(E7004, "the probes are machine code for x86-64");
-    }
     let machine = options.measured()?;
     if let Some(kernel) = options.blocking {
         return print_blocking(options, &machine, kernel);

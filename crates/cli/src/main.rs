@@ -53,6 +53,7 @@ mod export;
 mod functions;
 mod guard;
 mod health;
+mod here;
 mod hybrid;
 mod instrument;
 mod machine;
@@ -188,6 +189,7 @@ fn parse() -> anyhow::Result<Cli> {
 /// Runs the subcommand that was parsed.
 fn run(cli: Cli) -> anyhow::Result<u8> {
     cli.messages.apply();
+    here::check(&cli.command)?;
     match cli.command {
         Command::Instrument(options) => instrument::run(&options),
         Command::Regions(options) => regions::run(&options),

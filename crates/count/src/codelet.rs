@@ -80,6 +80,9 @@ fn run<S: Sink + Send>(
     options: &Options,
     make: impl FnOnce(&Code) -> S + Send,
 ) -> Result<(Replay, Code, Whole<S>), CountError> {
+    if !cere_arch::counting::SUPPORTED {
+        return Err(CountError::Architecture);
+    }
     let (reader, writer) = std::io::pipe().map_err(CountError::Pipe)?;
     let (tell, told) = mpsc::channel::<PathBuf>();
     let unfinished = || CountError::Unfinished(package.display().to_string());

@@ -12,6 +12,12 @@ pub enum CountError {
     /// The replay could not be made or failed.
     #[error(transparent)]
     Replay(#[from] ReplayError),
+    /// This architecture has no code that counts.
+    #[error(
+        "this machine is {}: CERE counts on x86-64; replay, measure, results work here",
+        cere_arch::HERE.processor()
+    )]
+    Architecture,
     /// The geometry is not possible.
     #[error(transparent)]
     Geometry(#[from] GeometryError),

@@ -4,6 +4,7 @@ use crate::order::Order;
 use crate::pages::Table;
 use crate::variants::{Change, Subject, Timed};
 use anyhow::{Result, bail};
+use cere_arch::feature::{Feature, has};
 use cere_count::codelet::Counted;
 use cere_count::hardware::Kernel;
 use cere_count::listing::remarks::Outcome;
@@ -168,8 +169,8 @@ pub fn facts(
             seconds: replay.seconds_median,
             interval: (replay.seconds_low, replay.seconds_high),
         },
-        cycle: 1e-9 * operations::add_nanoseconds(&session)?,
-        wrong_branch: 1e-9 * operations::branch::wrong_nanoseconds(&session)?,
+        cycle: 1e-9 * operations::add_nanoseconds(&session),
+        wrong_branch: 1e-9 * operations::branch::wrong_nanoseconds(&session),
         topdown: topdown(&Kernel { package, options }).ok(),
         mispredicted: order.mispredicted(),
         load_chain: order.load_chain(),
@@ -307,8 +308,8 @@ impl Facts {
     /// Whether its vectors are narrower than the machine's.
     fn is_narrow(&self) -> bool {
         let widest = match () {
-            () if std::arch::is_x86_feature_detected!("avx512f") => "vector_share_512",
-            () if std::arch::is_x86_feature_detected!("avx") => "vector_share_256",
+            () if has(Feature::Avx512f) => "vector_share_512",
+            () if has(Feature::Avx) => "vector_share_256",
             () => return false,
         };
         self.share(widest) == 0.0

@@ -342,7 +342,6 @@ impl Identity {
     #[must_use]
     pub fn here() -> Self {
         let information = proc::cpuinfo();
-        let field = |name| proc::field(&information, name).next().unwrap_or_default();
         let told = caches::of(0).into_iter();
         let told: Vec<String> = told
             .map(|c| format!("L{} {} {}", c.level, c.size, c.ways))
@@ -352,10 +351,10 @@ impl Identity {
             .filter_map(|path| std::fs::read_to_string(path).ok())
             .find(|text| !text.trim().is_empty());
         let mut identity = Self {
-            cpu: field("model name").to_owned(),
-            signature: ["cpu family", "model", "stepping"].map(field).join("-"),
+            cpu: proc::processor(&information),
+            signature: proc::signature(&information),
             caches: told.join(", "),
-            hypervisor: field("flags").split_whitespace().any(|f| f == "hypervisor"),
+            hypervisor: proc::features(&information).any(|f| f == "hypervisor"),
             processors: std::thread::available_parallelism().map_or(1, usize::from),
             id: String::new(),
         };

@@ -1,6 +1,8 @@
 //! Machine code that is generated for a probe: no compiler may change it.
 
 use crate::Error;
+use cere_arch::feature::{Feature, has};
+use cere_arch::target::Target;
 use iced_x86::IcedError;
 use iced_x86::code_asm::{CodeAssembler, r12, r13, r14, r15, rbp, rbx};
 
@@ -17,17 +19,26 @@ unsafe impl Send for Code {}
 unsafe impl Sync for Code {}
 
 impl Code {
+    /// Whether this machine runs what is generated: instructions of x86-64.
+    #[must_use]
+    pub fn runs() -> bool {
+        cere_arch::HERE == Target::X86_64
+    }
+
     /// What `body` writes, between a prologue and an epilogue: all general registers but RSP and all vector registers may be used.
     pub fn new(
         body: impl FnOnce(&mut CodeAssembler) -> Result<(), IcedError>,
     ) -> Result<Self, Error> {
+        if !Self::runs() {
+            return Err(Error::Architecture(cere_arch::HERE));
+        }
         let wrong = |error: IcedError| Error::Encode(error.to_string());
         let mut a = CodeAssembler::new(64).map_err(wrong)?;
         let saved = [rbx, rbp, r12, r13, r14, r15];
         let write = || -> Result<(), IcedError> {
             saved.into_iter().try_for_each(|r| a.push(r))?;
             body(&mut a)?;
-            if std::arch::is_x86_feature_detected!("avx") {
+            if has(Feature::Avx) {
                 a.vzeroupper()?;
             }
             saved.into_iter().rev().try_for_each(|r| a.pop(r))?;
@@ -81,7 +92,7 @@ impl Code {
     /// # Safety
     /// The code must end, keep the stack, and reach only memory that its arguments give it the right to.
     pub unsafe fn call(&self, arguments: [u64; 4]) -> u64 {
-        type Function = unsafe extern "sysv64" fn(u64, u64, u64, u64) -> u64;
+        type Function = unsafe extern "C" fn(u64, u64, u64, u64) -> u64;
         // SAFETY: `new` made a whole function of this type.
         let function: Function = unsafe { std::mem::transmute(self.memory) };
         let [a, b, c, d] = arguments;

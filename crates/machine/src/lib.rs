@@ -34,7 +34,14 @@ pub mod whole;
 
 mod document;
 
+use cere_arch::target::Target;
 use thiserror::Error;
+
+/// Why a probe is not run on `here`.
+#[must_use]
+pub fn not_here(here: Target) -> String {
+    format!("the probe is machine code for x86-64, this machine is {here}")
+}
 
 /// What stops a measurement.
 #[derive(Debug, Error)]
@@ -47,6 +54,9 @@ pub enum Error {
         "the kernel refuses memory for generated code: {0}; a security policy may forbid it (W^X, SELinux execmem)"
     )]
     Executable(std::io::Error),
+    /// A probe of another architecture's instructions.
+    #[error("{}", not_here(*.0))]
+    Architecture(Target),
     /// An instruction that cannot be encoded.
     #[error("a probe cannot be encoded: {0}")]
     Encode(String),

@@ -2,6 +2,7 @@
 
 use crate::session::{Progress, Session};
 use crate::{Error, bandwidth, hierarchy, operations, place, sharing, system};
+use cere_arch::target::Target;
 use cere_format::caches;
 use cere_format::machine::{Cache, Identity, MACHINE_VERSION, Machine, Memory, USABLE};
 
@@ -42,6 +43,7 @@ pub fn measure(quick: bool, seconds: f64, progress: &Progress) -> Result<Machine
     add_cores(&session, &mut machine)?;
     let lines = told.first().map(|c| u64::from(c.line));
     machine.notes.extend(against_the_system(&machine, lines));
+    machine.notes.extend(left_out(cere_arch::HERE));
     machine.seconds = session.elapsed();
     Ok(machine)
 }
@@ -93,6 +95,16 @@ fn add_cores(session: &Session, machine: &mut Machine) -> Result<(), Error> {
     Ok(())
 }
 
+/// What has no probe on an architecture: a sentence.
+fn left_out(here: Target) -> Option<String> {
+    (here != Target::X86_64).then(|| {
+        format!(
+            "operations, peaks, bandwidths and contention of memory were not measured: their probes are machine code for x86-64, this \
+             machine is {here}"
+        )
+    })
+}
+
 /// Where what was measured reliably differs from what the system tells: sentences.
 fn against_the_system(machine: &Machine, line: Option<u64>) -> Vec<String> {
     let mut notes = Vec::new();
@@ -125,6 +137,16 @@ fn against_the_system(machine: &Machine, line: Option<u64>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_has_no_probe_is_named() {
+        assert_eq!(left_out(Target::X86_64), None);
+        let note = left_out(Target::Aarch64).unwrap();
+        assert!(
+            note.contains("bandwidths") && note.contains("aarch64"),
+            "{note}"
+        );
+    }
 
     #[test]
     fn what_the_system_tells_otherwise() {

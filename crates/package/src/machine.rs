@@ -131,12 +131,11 @@ pub enum Misfit {
 /// The record of this machine.
 pub fn machine() -> Machine {
     let info = proc::cpuinfo();
-    let field = |name| proc::field(&info, name).next().unwrap_or_default();
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     Machine {
         architecture: std::env::consts::ARCH.to_owned(),
-        cpu: field("model name").to_owned(),
-        features: field("flags").split_whitespace().map(Into::into).collect(),
+        cpu: proc::processor(&info),
+        features: proc::features(&info).map(Into::into).collect(),
         kernel: kernel.trim().to_owned(),
     }
 }

@@ -1,6 +1,8 @@
 //! Which system calls a confined process makes.
 
 use crate::Kind;
+use cere_arch::call::own as number;
+use cere_arch::target::Target;
 use cere_format::replay::{Guard, GuardedCall};
 use libc::sock_filter;
 use seccompiler::SeccompCmpArgLen::{Dword, Qword};
@@ -12,7 +14,7 @@ use seccompiler::{
 use std::collections::BTreeMap;
 
 /// Calls that no task needs, by what they reach.
-const REFUSED: [(i64, &str); 73] = [
+const REFUSED: [(i64, &str); 70] = [
     // The network. What uses io_uring passes by filters.
     (libc::SYS_socket, "socket"),
     (libc::SYS_socketpair, "socketpair"),
@@ -61,9 +63,6 @@ const REFUSED: [(i64, &str); 73] = [
     (libc::SYS_clock_adjtime, "clock_adjtime"),
     (libc::SYS_sethostname, "sethostname"),
     (libc::SYS_setdomainname, "setdomainname"),
-    (libc::SYS_iopl, "iopl"),
-    (libc::SYS_ioperm, "ioperm"),
-    (libc::SYS_modify_ldt, "modify_ldt"),
     (libc::SYS_lookup_dcookie, "lookup_dcookie"),
     (libc::SYS_vhangup, "vhangup"),
     (libc::SYS_fanotify_init, "fanotify_init"),
@@ -93,24 +92,19 @@ const REFUSED: [(i64, &str); 73] = [
     (libc::SYS_nfsservctl, "nfsservctl"),
 ];
 
+/// Likewise, where the architecture has them.
+const REFUSED_OWN: [&str; 3] = ["iopl", "ioperm", "modify_ldt"];
+
 const FCHMODAT2: i64 = 452;
 
 /// Calls that no replay makes, beside those: other processes, and what landlock does not know of files.
-const REFUSED_REPLAYS: [(i64, &str); 23] = [
-    (libc::SYS_fork, "fork"),
-    (libc::SYS_vfork, "vfork"),
+const REFUSED_REPLAYS: [(i64, &str); 15] = [
     (libc::SYS_kill, "kill"),
     (libc::SYS_tkill, "tkill"),
     (libc::SYS_rt_sigqueueinfo, "rt_sigqueueinfo"),
     (libc::SYS_rt_tgsigqueueinfo, "rt_tgsigqueueinfo"),
-    (libc::SYS_chmod, "chmod"),
     (libc::SYS_fchmodat, "fchmodat"),
-    (libc::SYS_chown, "chown"),
-    (libc::SYS_lchown, "lchown"),
     (libc::SYS_fchownat, "fchownat"),
-    (libc::SYS_utime, "utime"),
-    (libc::SYS_utimes, "utimes"),
-    (libc::SYS_futimesat, "futimesat"),
     (libc::SYS_utimensat, "utimensat"),
     (libc::SYS_truncate, "truncate"),
     (libc::SYS_fchmod, "fchmod"),
@@ -122,27 +116,43 @@ const REFUSED_REPLAYS: [(i64, &str); 23] = [
     (libc::SYS_setpgid, "setpgid"),
 ];
 
+/// Likewise, where the architecture has them.
+const REFUSED_REPLAYS_OWN: [&str; 8] = [
+    "fork",
+    "vfork",
+    "chmod",
+    "chown",
+    "lchown",
+    "utime",
+    "utimes",
+    "futimesat",
+];
+
 /// Calls that landlock decides, with the argument that holds the path: a region whose call is refused is told by it.
-const DECIDED: [(i64, &str, u8); 19] = [
-    (libc::SYS_open, "open", 0),
+const DECIDED: [(i64, &str, u8); 10] = [
     (libc::SYS_openat, "openat", 1),
     (libc::SYS_openat2, "openat2", 1),
-    (libc::SYS_creat, "creat", 0),
-    (libc::SYS_mkdir, "mkdir", 0),
     (libc::SYS_mkdirat, "mkdirat", 1),
-    (libc::SYS_mknod, "mknod", 0),
     (libc::SYS_mknodat, "mknodat", 1),
-    (libc::SYS_rmdir, "rmdir", 0),
-    (libc::SYS_unlink, "unlink", 0),
     (libc::SYS_unlinkat, "unlinkat", 1),
-    (libc::SYS_rename, "rename", 0),
     (libc::SYS_renameat, "renameat", 1),
     (libc::SYS_renameat2, "renameat2", 1),
-    (libc::SYS_link, "link", 0),
     (libc::SYS_linkat, "linkat", 1),
-    (libc::SYS_symlink, "symlink", 1),
     (libc::SYS_symlinkat, "symlinkat", 2),
     (libc::SYS_execve, "execve", 0),
+];
+
+/// Likewise, where the architecture has them.
+const DECIDED_OWN: [(&str, u8); 9] = [
+    ("open", 0),
+    ("creat", 0),
+    ("mkdir", 0),
+    ("mknod", 0),
+    ("rmdir", 0),
+    ("unlink", 0),
+    ("rename", 0),
+    ("link", 0),
+    ("symlink", 1),
 ];
 
 /// Calls with which a process starts others or threads: the namespaces of new processes are theirs to leave out.
@@ -165,6 +175,25 @@ const SIXTH: u8 = 5;
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
+/// Calls that no task needs.
+fn refused() -> impl Iterator<Item = (i64, &'static str)> {
+    all(&REFUSED, &REFUSED_OWN)
+}
+
+/// Calls that no replay makes, beside those.
+fn refused_replays() -> impl Iterator<Item = (i64, &'static str)> {
+    all(&REFUSED_REPLAYS, &REFUSED_REPLAYS_OWN)
+}
+
+/// `everywhere`, and those of `own` that this architecture has.
+fn all(
+    everywhere: &'static [(i64, &str)],
+    own: &'static [&str],
+) -> impl Iterator<Item = (i64, &'static str)> {
+    let here = own.iter().filter_map(|name| Some((number(name)?, *name)));
+    everywhere.iter().copied().chain(here)
+}
+
 fn when(conditions: Vec<(u8, seccompiler::SeccompCmpArgLen, SeccompCmpOp, u64)>) -> SeccompRule {
     let conditions = conditions
         .into_iter()
@@ -177,7 +206,12 @@ fn when(conditions: Vec<(u8, seccompiler::SeccompCmpArgLen, SeccompCmpOp, u64)>)
 
 /// The program that does `action` where `rules` hold, and ends processes that call in another convention.
 fn program(rules: Rules, action: SeccompAction) -> Vec<sock_filter> {
-    let filter = SeccompFilter::new(rules, SeccompAction::Allow, action, TargetArch::x86_64);
+    let target = match cere_arch::HERE {
+        Target::X86_64 => TargetArch::x86_64,
+        Target::Aarch64 => TargetArch::aarch64,
+        Target::Riscv64 => TargetArch::riscv64,
+    };
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, action, target);
     let filter = filter.expect("two different actions");
     let program: BpfProgram = filter
         .try_into()
@@ -186,7 +220,7 @@ fn program(rules: Rules, action: SeccompAction) -> Vec<sock_filter> {
     const AT_LEAST: u16 = (libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K) as u16;
     const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
     let statement = |code, jt, jf, k| sock_filter { code, jt, jf, k };
-    // Numbers of the x32 convention name the same calls.
+    // Numbers of the x32 convention name the same calls; elsewhere there are none so high.
     let others = [
         statement(LOAD, 0, 0, 0),
         statement(AT_LEAST, 0, 1, 1 << 30),
@@ -200,7 +234,7 @@ fn program(rules: Rules, action: SeccompAction) -> Vec<sock_filter> {
 
 /// The filters of a process of this kind.
 pub fn filters(kind: Kind) -> Vec<Vec<sock_filter>> {
-    let mut refused: Rules = REFUSED.iter().map(|call| (call.0, Vec::new())).collect();
+    let mut refused: Rules = refused().map(|call| (call.0, Vec::new())).collect();
     let typing = TYPING.map(|request| when(vec![(1, Dword, Eq, request)]));
     refused.insert(libc::SYS_ioctl, typing.into());
     // Limits of other processes are theirs.
@@ -214,7 +248,7 @@ pub fn filters(kind: Kind) -> Vec<Vec<sock_filter>> {
             refused.insert(libc::SYS_clone, NAMESPACES.iter().map(with).collect());
         }
         Kind::Replay => {
-            refused.extend(REFUSED_REPLAYS.iter().map(|call| (call.0, Vec::new())));
+            refused.extend(refused_replays().map(|call| (call.0, Vec::new())));
             let thread = libc::CLONE_THREAD as u64;
             refused.insert(
                 libc::SYS_clone,
@@ -241,11 +275,14 @@ pub fn guard() -> Guard {
         conditions.extend(more.map(|(mask, value)| (0, Qword, MaskedEq(mask), value)));
         vec![when(conditions)]
     };
-    let plain = REFUSED
-        .iter()
-        .chain(&REFUSED_REPLAYS)
+    let plain = refused()
+        .chain(refused_replays())
         .map(|call| (call.0, call.1, None));
-    let decided = DECIDED.iter().map(|call| (call.0, call.1, Some(call.2)));
+    let own = DECIDED_OWN
+        .iter()
+        .filter_map(|call| Some((number(call.0)?, call.0, call.1)));
+    let decided = DECIDED.into_iter().chain(own);
+    let decided = decided.map(|call| (call.0, call.1, Some(call.2)));
     let known: Vec<_> = plain.chain(decided).collect();
     let mut rules: Rules = known.iter().map(|call| (call.0, other(None))).collect();
     rules.insert(libc::SYS_clone, other(Some((libc::CLONE_THREAD as u64, 0))));

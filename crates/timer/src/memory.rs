@@ -2,8 +2,9 @@
 
 use crate::aligned::Aligned;
 use crate::error::TimerError;
+use cere_arch::lines;
 
-/// Bytes of a cache line, at least: every x86-64 processor's.
+/// Bytes of a cache line, at least.
 pub(crate) const LINE: usize = 64;
 /// Bytes of the smallest page.
 pub(crate) const PAGE: usize = cere_format::PAGE as usize;
@@ -111,16 +112,15 @@ impl Range {
     pub(crate) unsafe fn flush(self) {
         for line in self.lines() {
             // SAFETY: a mapped line, and the processor has the instruction. It changes no value.
-            unsafe { std::arch::x86_64::_mm_clflush(line) };
+            unsafe { lines::ALWAYS.line(line as u64) };
         }
-        // SAFETY: orders the flushes before what follows; touches nothing.
-        unsafe { std::arch::x86_64::_mm_mfence() };
+        lines::settle();
     }
 }
 
-/// Whether the processor can flush an address (`clflush`: CPUID leaf 1, EDX, bit 19).
+/// Whether the processor can flush an address.
 pub(crate) fn flushes_addresses() -> bool {
-    std::arch::x86_64::__cpuid(1).edx & 1 << 19 != 0
+    lines::flush().is_some()
 }
 
 /// Writes a byte of each page of `memory`, so that the system has no page left to provide in a timed part.

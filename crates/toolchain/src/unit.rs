@@ -5,6 +5,7 @@ use crate::command::{Line, hash, run};
 use crate::error::{CompileError, io, stamp};
 use cere_format::build::Language;
 use cere_format::language::BackEnd;
+use cere_format::proc::KINDS;
 use cere_sandbox::{Sandbox, files};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -26,8 +27,7 @@ pub fn tools(flags: &[String]) -> Result<Vec<u8>, CompileError> {
     if flags.iter().any(|f| f.contains("native")) {
         let path = Path::new("/proc/cpuinfo");
         let text = std::fs::read_to_string(path).map_err(io("read", path))?;
-        let kinds = ["vendor_id", "cpu family", "model", "stepping", "flags"];
-        let own = |l: &&str| kinds.iter().any(|k| l.starts_with(k));
+        let own = |l: &&str| KINDS.iter().any(|k| l.starts_with(k));
         let first = text.split("\n\n").next().unwrap_or("");
         let lines: Vec<&str> = first.lines().filter(own).collect();
         stamps.extend(lines.join("\n").into_bytes());

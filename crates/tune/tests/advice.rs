@@ -34,6 +34,7 @@ fn settings() -> Settings {
         tolerance: Default::default(),
         timeout: None,
         energy: None,
+        cross: None,
     }
 }
 

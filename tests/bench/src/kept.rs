@@ -29,6 +29,7 @@ fn settings(flags: &[&str]) -> Settings {
         timeout: Some(Duration::from_secs(600)),
         team: Default::default(),
         energy: None,
+        cross: None,
         beside: Some(0),
         sandbox: Sandbox::new(),
     }

@@ -260,6 +260,50 @@ fn modules_form_no_circle() {
     );
 }
 
+/// What asks for the architecture, or writes its machine code: in one crate, and in those that are for x86-64 alone.
+#[test]
+fn architectures_are_known_in_one_crate() {
+    const ASKS: [&str; 7] = [
+        "target_arch",
+        "asm!",
+        "core::arch::",
+        "std::arch::",
+        "is_x86_feature_detected",
+        "REG_RIP",
+        "gregs",
+    ];
+    const KNOW: [&str; 4] = [
+        "crates/arch",
+        "cere-capture",
+        "cere-pass",
+        "crates/count/counted",
+    ];
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("the workspace");
+    let mut seen = 0;
+    let mut found = Vec::new();
+    for (name, _) in crates() {
+        let inside = Path::new(&name).strip_prefix(root).expect("in it");
+        if KNOW.iter().any(|known| inside.starts_with(known)) {
+            continue;
+        }
+        let mut texts = BTreeMap::new();
+        read(&Path::new(&name).join("src"), &[], &mut texts);
+        seen += texts.len();
+        for (module, text) in texts {
+            let asked = ASKS.iter().filter(|asks| text.contains(**asks));
+            found.extend(asked.map(|asks| format!("{name} {}: {asks}", module.join("::"))));
+        }
+    }
+    assert!(seen > 300, "the modules are not found: {seen}");
+    assert!(
+        found.is_empty(),
+        "not behind cere-arch:\n{}",
+        found.join("\n")
+    );
+}
+
 #[test]
 fn the_preload_library_has_layers() {
     let all = crates();

@@ -72,6 +72,36 @@ pub const STARTS: [i64; 4] = [
     libc::SYS_vfork,
 ];
 
+/// Calls that not every architecture has: their numbers and names.
+const OWN: [(i64, &str); 20] = [
+    (libc::SYS_iopl, "iopl"),
+    (libc::SYS_ioperm, "ioperm"),
+    (libc::SYS_modify_ldt, "modify_ldt"),
+    (libc::SYS_fork, "fork"),
+    (libc::SYS_vfork, "vfork"),
+    (libc::SYS_chmod, "chmod"),
+    (libc::SYS_chown, "chown"),
+    (libc::SYS_lchown, "lchown"),
+    (libc::SYS_utime, "utime"),
+    (libc::SYS_utimes, "utimes"),
+    (libc::SYS_futimesat, "futimesat"),
+    (libc::SYS_open, "open"),
+    (libc::SYS_creat, "creat"),
+    (libc::SYS_mkdir, "mkdir"),
+    (libc::SYS_mknod, "mknod"),
+    (libc::SYS_rmdir, "rmdir"),
+    (libc::SYS_unlink, "unlink"),
+    (libc::SYS_rename, "rename"),
+    (libc::SYS_link, "link"),
+    (libc::SYS_symlink, "symlink"),
+];
+
+/// The number of a call that not every architecture has; none if this one has not.
+#[must_use]
+pub fn own(name: &str) -> Option<i64> {
+    OWN.iter().find(|call| call.1 == name).map(|call| call.0)
+}
+
 /// The number on this machine of the call that packages have under `number`.
 #[must_use]
 pub fn native(number: i64) -> Option<i64> {

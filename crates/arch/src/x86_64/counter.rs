@@ -2,6 +2,17 @@
 
 use core::arch::asm;
 
+/// Its name.
+pub const NAME: &str = "time stamp counter";
+
+/// Whether its rate is constant, from the text of `/proc/cpuinfo`; none if the processor has no `rdtscp`, which times.
+#[must_use]
+pub fn is_steady(information: &str) -> Option<bool> {
+    let line = information.lines().find(|l| l.starts_with("flags"))?;
+    let has = |flag: &str| line.split_whitespace().any(|f| f == flag);
+    has("rdtscp").then(|| has("constant_tsc") && has("nonstop_tsc"))
+}
+
 /// Whether the kernel can have readings of the counter fault (`PR_SET_TSC`).
 pub const CAN_FAULT: bool = true;
 
@@ -74,5 +85,19 @@ pub unsafe fn reads_counter(address: usize) -> Option<usize> {
             0x01 if at.add(2).read() == 0xf9 => Some(3),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_steady;
+
+    #[test]
+    fn rates_of_counters() {
+        let of = |flags: &str| is_steady(&format!("processor\t: 0\nflags\t\t: fpu {flags} sse\n"));
+        assert_eq!(of("rdtscp constant_tsc nonstop_tsc"), Some(true));
+        assert_eq!(of("rdtscp constant_tsc"), Some(false));
+        assert_eq!(of("constant_tsc nonstop_tsc"), None);
+        assert_eq!(is_steady(""), None);
     }
 }

@@ -3,9 +3,11 @@
 pub mod call;
 pub mod counter;
 pub mod counting;
+pub mod feature;
 pub mod float;
 pub mod jump;
 pub mod lines;
+pub mod loops;
 pub mod questions;
 pub mod register;
 pub mod switch;

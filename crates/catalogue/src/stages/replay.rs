@@ -184,7 +184,7 @@ stage! {
             "programs of another architecture need an emulator",
             "install it (Debian: qemu-user), or name one with `--runner`";
         E5044 "the target's libraries are missing"
-            ["... has no ...: the loader and the libraries of ... are not there", "... needs ..., which this machine does not have in its library directories for ..."]
+            ["... has no ...: the loader and the libraries of ... are not there"]
             "the system that programs of the target need is not there, or not all of it",
             "install it (Debian: libc6-arm64-cross), or name a directory with `--sysroot`";
         E5045 "the runtime for the target is missing"

@@ -17,10 +17,11 @@ stage! {
             ["... Permission denied", "... Read-only file system", "... Operation not permitted"]
             "the file or directory in the message belongs to another user, or lies on a disk that cannot be written",
             "name a writable place (`--store`, `-o`), or change its permissions";
-        E7004 "not on this kind of machine"
-            ["the probes are machine code for x86-64"]
-            "the probes of `cere machine` are for one architecture",
-            "measure on such a machine";
+        E7005 "not on this architecture"
+            ["this machine is ...: CERE ... on x86-64; replay, measure, results work here"]
+            "what the command needs is made for x86-64 alone: the preload library, and code that counts",
+            "do that on an x86-64 machine, and bring its `.codelet` files here",
+            "this machine is aarch64: CERE captures on x86-64; replay, measure, results work here";
     }
     "Many machines" {
         E7101 "an unknown place"

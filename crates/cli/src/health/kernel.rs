@@ -2,28 +2,36 @@
 //! CERE uses neither ptrace nor userfaultfd, so these are not checked.
 
 use crate::health::item::{Item, is_root};
+use cere_format::proc;
 use cere_sandbox::Sandbox;
 use std::io::Error;
 use std::os::fd::{FromRawFd, OwnedFd};
 
 /// All items.
 pub fn items() -> Vec<Item> {
-    let mut items = vec![
-        dispatch(),
-        pidfd(),
-        fixed_mappings(),
-        fixed_addresses(),
-        stack(),
-        referenced_pages(),
-        counter(),
-        events(),
-    ];
+    let mut items = match cere_arch::HERE.facts().captures {
+        true => vec![dispatch(), referenced_pages(), stack(), fixed_addresses()],
+        false => vec![no_capture()],
+    };
+    items.extend([pidfd(), fixed_mappings(), counter(), events()]);
     items.extend(sandbox());
     items
 }
 
 /// The remedy where a container refuses a feature.
 const CONTAINER: &str = "run CERE outside of the container, or allow the call there (docker: --security-opt seccomp=unconfined)";
+
+/// What takes the place of captures' items on an architecture without.
+fn no_capture() -> Item {
+    Item::limited(
+        "capture",
+        format!(
+            "does not work on {}: `cere instrument`, `profile`, `capture`, `hybrid` and counts need x86-64; replays work",
+            cere_arch::HERE.processor()
+        ),
+        "capture on an x86-64 machine, and bring its .codelet files here",
+    )
+}
 
 /// Syscall User Dispatch: system calls of a captured region are seen in the process.
 fn dispatch() -> Item {
@@ -171,11 +179,10 @@ fn referenced_pages() -> Item {
     }
 }
 
-/// The time stamp counter: all regions are timed by it.
+/// The counter: all regions are timed by it.
 fn counter() -> Item {
-    const NAME: &str = "time stamp counter";
-    let flags = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    match has_constant_rate(&flags) {
+    use cere_arch::counter::{NAME, is_steady};
+    match is_steady(&proc::cpuinfo()) {
         Some(true) => Item::good(
             NAME,
             format!("steady, {:.0} MHz", cere_timing::clock::calibrate(20) / 1e6),
@@ -191,13 +198,6 @@ fn counter() -> Item {
             "take a newer x86-64 processor; in a virtual machine, pass the processor through",
         ),
     }
-}
-
-/// Whether the counter has a constant rate, from the text of `/proc/cpuinfo`; `None` without `rdtscp`.
-fn has_constant_rate(information: &str) -> Option<bool> {
-    let line = information.lines().find(|l| l.starts_with("flags"))?;
-    let has = |flag: &str| line.split_whitespace().any(|f| f == flag);
-    has("rdtscp").then(|| has("constant_tsc") && has("nonstop_tsc"))
 }
 
 /// Performance events, which `cere count --hardware` and the evidence of `cere asm` ask for.
@@ -272,17 +272,6 @@ fn sandbox() -> Vec<Item> {
 mod tests {
     use super::*;
     use crate::health::item::State;
-
-    #[test]
-    fn rates_of_counters() {
-        let of = |flags: &str| {
-            has_constant_rate(&format!("processor\t: 0\nflags\t\t: fpu {flags} sse\n"))
-        };
-        assert_eq!(of("rdtscp constant_tsc nonstop_tsc"), Some(true));
-        assert_eq!(of("rdtscp constant_tsc"), Some(false));
-        assert_eq!(of("constant_tsc nonstop_tsc"), None);
-        assert_eq!(has_constant_rate(""), None);
-    }
 
     /// The features that the tests of captures need work here.
     #[test]

@@ -62,11 +62,10 @@ impl Machine {
         let threads = field(information, "processor").count();
         let allowed = std::thread::available_parallelism().map_or(threads, usize::from);
         let first = processors.join("cpu0");
-        let flags = field(information, "flags").next().unwrap_or_default();
-        let virtual_machine = flags.split_whitespace().any(|f| f == "hypervisor");
+        let virtual_machine = proc::features(information).any(|f| f == "hypervisor");
         let product = || read_line(Path::new("/sys/class/dmi/id/product_name"));
         Self {
-            processor: field(information, "model name").next().map(str::to_owned),
+            processor: Some(proc::processor(information)).filter(|name| !name.is_empty()),
             cores: cores(processors),
             threads,
             allowed: (allowed < threads).then_some(allowed),

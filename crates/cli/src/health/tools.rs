@@ -34,6 +34,10 @@ pub fn items() -> Vec<Item> {
         ("replay runtime", components::RUNTIME),
         ("library of tools that stay", components::STAY),
     ];
+    let captures = cere_arch::HERE.facts().captures;
+    let parts = parts
+        .into_iter()
+        .filter(|part| captures || part.1 != components::PRELOAD);
     let parts = parts.map(|(name, file)| match components::find(file) {
         Ok(path) => Item::good(name, path.display().to_string()),
         Err(why) => Item::missing(

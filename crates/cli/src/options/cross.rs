@@ -39,13 +39,10 @@ impl CrossOptions {
             Some(root) => std::path::absolute(root)?,
             None => facts.root.into(),
         };
-        let emulator = match target == cere_arch::HERE {
-            true => None,
-            false => Some(Emulator {
-                program: self.program(target)?,
-                root: root.clone(),
-            }),
-        };
+        let emulator = Some(Emulator {
+            program: self.program(target)?,
+            root: root.clone(),
+        });
         let named = LIBRARIES.map(|directory| root.join(directory));
         let multiarch = ["lib", "usr/lib"].map(|d| root.join(d).join(facts.name));
         let libraries = match self.sysroot {

@@ -2,6 +2,7 @@
 
 use crate::Error;
 use crate::code::Code;
+use cere_arch::feature::{Feature, has};
 use iced_x86::IcedError;
 use iced_x86::code_asm::*;
 
@@ -92,8 +93,8 @@ impl Shape {
     pub fn widths() -> Vec<u32> {
         let has = [
             (128, true),
-            (256, std::arch::is_x86_feature_detected!("avx")),
-            (512, std::arch::is_x86_feature_detected!("avx512f")),
+            (256, has(Feature::Avx)),
+            (512, has(Feature::Avx512f)),
         ];
         has.into_iter()
             .filter(|(_, has)| *has)

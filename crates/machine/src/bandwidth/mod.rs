@@ -18,11 +18,12 @@ mod single;
 pub(crate) use deadline::Deadline;
 pub use measured::Measured;
 
-use crate::Error;
+use crate::code::Code;
 use crate::document::found;
 use crate::place::usable;
 use crate::session::Session;
 use crate::system;
+use crate::{Error, not_here};
 use cere_format::machine::Cache;
 use measured::add;
 use std::path::Path;
@@ -41,6 +42,11 @@ pub fn measure(session: &Session, caches: &[Cache]) -> Result<Measured, Error> {
     let nodes = touch::nodes(Path::new("/sys/devices/system/node"), &cores);
     (measured.first_touch, measured.found) = touch::measure(session, &nodes, pinned)?;
 
+    if !Code::runs() {
+        let why = not_here(cere_arch::HERE);
+        measured.found.push(found("bandwidths", 0.0, why));
+        return Ok(measured);
+    }
     session.step("bandwidth of one core");
     let spots = plan::spots(caches, 1, |_| 1, system::free_memory());
     let work = || single::measure(session, &spots, &deadline.part(0.6));

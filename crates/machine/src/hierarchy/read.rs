@@ -235,7 +235,7 @@ impl Reading<'_> {
 
     fn read_memory(&mut self, trust: f64) -> Result<(), Error> {
         let latency = caches::memory_latency(&mut self.target, self.line, &self.effort)?;
-        let add = operations::add_nanoseconds(self.session)?;
+        let add = operations::add_nanoseconds(self.session);
         self.measured.memory_ns = latency;
         self.measured.memory_adds = latency.map(|ns| ns / add);
         let how = "dependent loads of lines flushed before, one and two a page, so that the cost of the page is taken off";
@@ -374,9 +374,9 @@ fn beside_additions(
 ) -> Result<(f64, f64), Error> {
     let (mut least, mut ratios) = (f64::INFINITY, Vec::new());
     for _ in 0..rounds {
-        let before = operations::add_nanoseconds(session)?;
+        let before = operations::add_nanoseconds(session);
         let found = latency()?;
-        let after = operations::add_nanoseconds(session)?;
+        let after = operations::add_nanoseconds(session);
         least = least.min(found);
         ratios.push(2.0 * found / (before + after));
     }

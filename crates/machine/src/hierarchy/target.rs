@@ -1,10 +1,9 @@
 //! What the probes of the memory hierarchy run on: this machine's memory, or a simulated one in tests.
 
 use crate::Error;
-use crate::code::Code;
 use crate::session::Session;
+use cere_arch::loops;
 use cere_timing::area::{Area, Pages, SMALL, flush};
-use iced_x86::code_asm::{ptr, rax, rdi, rsi};
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng, rngs::SmallRng};
 
@@ -24,31 +23,21 @@ pub trait Target {
     fn cold(&mut self, order: &[u32]) -> Option<f64>;
 }
 
-/// Loads in one round of the generated loop.
+/// Loads in one round of the loop.
 const UNROLLED: usize = 128;
 
 /// This machine.
 pub struct Live<'a> {
     session: &'a Session<'a>,
     area: Area,
-    code: Code,
 }
 
 impl<'a> Live<'a> {
     /// Prepares; no memory yet but a page.
     pub fn new(session: &'a Session<'a>) -> Result<Self, Error> {
-        let code = Code::new(|a| {
-            let mut again = a.create_label();
-            a.mov(rax, rdi)?;
-            a.set_label(&mut again)?;
-            (0..UNROLLED).try_for_each(|_| a.mov(rax, ptr(rax)))?;
-            a.dec(rsi)?;
-            a.jnz(again)
-        })?;
         Ok(Self {
             session,
             area: Area::new(SMALL, Pages::Small)?,
-            code,
         })
     }
 
@@ -65,7 +54,7 @@ impl<'a> Live<'a> {
 
     fn run(&self, from: u64, rounds: usize) -> u64 {
         // SAFETY: the chain stays inside the area: `chase` wrote every pointer of its cycle.
-        unsafe { self.code.call([from, rounds.max(1) as u64, 0, 0]) }
+        unsafe { loops::chase::<UNROLLED>(from, rounds as u64) }
     }
 }
 

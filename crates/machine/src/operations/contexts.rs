@@ -3,13 +3,12 @@
 use super::probe::{Chain, agreement_within};
 use super::target::{Element, Kind, Target};
 use crate::analysis::{first_step, monotone};
-use crate::code::Code;
 use crate::document::curve;
 use crate::session::Session;
 use crate::{Error, place};
+use cere_arch::loops;
 use cere_format::machine::Curve;
 use cere_timing::area::{Area, Pages};
-use iced_x86::code_asm::{qword_ptr, rax, rdi, rsi};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
@@ -50,7 +49,7 @@ impl Work {
 /// Code that all threads run.
 enum Load {
     Divide(Chain),
-    Chase(Code, Area),
+    Chase(Area),
 }
 
 impl Load {
@@ -73,25 +72,15 @@ impl Load {
             // All lines in turns, by a step that no stride prefetcher gains from in so near a cache.
             area.words()[line * 8] = start + ((line + 37) % lines * 64) as u64;
         }
-        let code = Code::new(|a| {
-            let mut again = a.create_label();
-            a.mov(rax, rsi)?;
-            a.set_label(&mut again)?;
-            for _ in 0..32 {
-                a.mov(rax, qword_ptr(rax))?;
-            }
-            a.dec(rdi)?;
-            a.jnz(again)
-        })?;
-        Ok(Self::Chase(code, area))
+        Ok(Self::Chase(area))
     }
 
     fn run(&self, rounds: u64) {
         match self {
             Self::Divide(chain) => chain.run(rounds),
-            // SAFETY: the loop ends after `rounds` and reads the words of the area, each the address of another.
-            Self::Chase(code, area) => unsafe {
-                code.call([rounds.max(1), area.address(), 0, 0]);
+            // SAFETY: each word that is read holds the address of another.
+            Self::Chase(area) => unsafe {
+                std::hint::black_box(loops::chase::<32>(area.address(), rounds));
             },
         }
     }

@@ -6,9 +6,9 @@ use crate::Error;
 use crate::analysis::monotone;
 use crate::document::curve;
 use crate::session::Session;
+use cere_arch::feature::{Feature, has};
 use cere_format::machine::{Curve, Operation};
 use cere_timing::stats::median;
-use std::arch::is_x86_feature_detected;
 
 /// Most streams, as in the paper.
 const STREAMS: usize = 20;
@@ -33,11 +33,7 @@ pub fn targets(quick: bool) -> Vec<Target> {
     let few = [Add, Mul, Fma, Div];
     let kinds = if quick { &few[..] } else { &all[..] };
     let mut targets = Vec::new();
-    let widest = if is_x86_feature_detected!("avx512f") {
-        512
-    } else {
-        256
-    };
+    let widest = if has(Feature::Avx512f) { 512 } else { 256 };
     for bits in [0, 512, 256, 128] {
         if quick && bits != 0 && bits != widest {
             continue;

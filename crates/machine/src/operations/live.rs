@@ -2,13 +2,12 @@
 
 use crate::document::curve;
 use crate::session::Session;
+use cere_arch::feature::{Feature, has};
 use cere_format::machine::Curve;
-use std::arch::is_x86_feature_detected;
 
 /// Functions that `build.rs` writes: additions of variables, P(i) += P(i + N - N/2), all of them alive.
 #[allow(asm_sub_register, clippy::all, clippy::undocumented_unsafe_blocks)]
 mod compiled {
-    use std::arch::asm;
     use std::hint::black_box;
     include!(concat!(env!("OUT_DIR"), "/live.rs"));
 }
@@ -21,7 +20,7 @@ const WINDOW: f64 = 10_000.0;
 pub enum Class {
     /// `i64` in general registers.
     Integer,
-    /// `f64` with the instructions that every x86-64 has.
+    /// `f64` with the instructions that every processor has.
     Float,
     /// `f64` with AVX-512.
     Vector,
@@ -41,8 +40,7 @@ impl Class {
     /// Whether this processor has its instructions.
     #[must_use]
     pub fn exists(self) -> bool {
-        self != Self::Vector
-            || is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vl")
+        self != Self::Vector || has(Feature::Avx512f) && has(Feature::Avx512vl)
     }
 
     fn functions(self) -> Vec<Function> {

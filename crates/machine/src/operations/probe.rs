@@ -5,6 +5,7 @@ use super::target::{Constants, Element, Kind, Target};
 use crate::Error;
 use crate::code::Code;
 use crate::session::Session;
+use cere_arch::loops;
 use cere_timing::stats::median;
 use iced_x86::code_asm::{r15, rbx, rdi};
 
@@ -18,14 +19,16 @@ const WINDOWS: usize = 4;
 const STEADY: usize = 15;
 const SETTLE: f64 = 1e-3;
 
-/// A loop of rounds; in each, every stream is operated on `length` times, by the targets in turns.
-pub struct Chain {
-    code: Code,
-    constants: Constants,
+/// A loop of rounds.
+pub enum Chain {
+    /// In each, every stream is operated on some times, by the targets in turns.
+    Operations(Code, Box<Constants>),
+    /// In each, some dependent additions of 64-bit integers.
+    Additions(fn(u64)),
 }
 
 impl Chain {
-    /// Makes it. All targets have the same width and element.
+    /// Operations, `length` of each stream in a round. All targets have the same width and element.
     pub fn new(targets: &[Target], streams: usize, length: usize) -> Result<Self, Error> {
         let code = Code::new(|a| {
             prepare(a, targets, streams)?;
@@ -42,7 +45,7 @@ impl Chain {
         let constants = targets
             .last()
             .map_or(Constants([[0; 8]; 3]), |t| t.constants());
-        Ok(Self { code, constants })
+        Ok(Self::Operations(code, Box::new(constants)))
     }
 
     /// Dependent additions, with a wide multiplication beside every fourth that nothing waits for: they keep the core at the
@@ -63,14 +66,19 @@ impl Chain {
             a.jnz(again)
         })?;
         let constants = target.constants();
-        Ok(Self { code, constants })
+        Ok(Self::Operations(code, Box::new(constants)))
     }
 
     /// Runs `rounds`, one or more.
     pub fn run(&self, rounds: u64) {
-        let constants = self.constants.0.as_ptr() as u64;
-        // SAFETY: the loop ends after `rounds`, uses registers alone, and reads the constants before.
-        unsafe { self.code.call([rounds.max(1), constants, 0, 0]) };
+        match self {
+            Self::Operations(code, constants) => {
+                let constants = constants.0.as_ptr() as u64;
+                // SAFETY: the loop ends after `rounds`, uses registers alone, and reads the constants before.
+                unsafe { code.call([rounds.max(1), constants, 0, 0]) };
+            }
+            Self::Additions(run) => run(rounds),
+        }
     }
 }
 
@@ -108,7 +116,7 @@ impl Pair {
     /// The unit at the frequency that the core has with a target's instructions.
     pub fn unit_for(session: &Session, target: Target) -> Result<Self, Error> {
         if !target.is_heavy() {
-            return Self::unit(session);
+            return Ok(Self::unit(session));
         }
         let chain = |length| Chain::beside(target, length);
         Ok(Self::of(
@@ -119,8 +127,12 @@ impl Pair {
     }
 
     /// The unit: dependent additions of 64-bit integers.
-    pub fn unit(session: &Session) -> Result<Self, Error> {
-        Self::new(session, Target::new(Kind::Add, Element::I64, 64), 1)
+    pub fn unit(session: &Session) -> Self {
+        let chains: [fn(u64); 2] = [
+            loops::additions::<{ LENGTHS.0 }>,
+            loops::additions::<{ LENGTHS.1 }>,
+        ];
+        Self::of(session, 64, chains.map(Chain::Additions))
     }
 
     /// Runs until windows are as short as at full speed: after a pause, wide instructions are throttled for some time. The shortest

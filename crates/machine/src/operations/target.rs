@@ -1,6 +1,6 @@
 //! What is measured: operations, their elements and widths, and the values they work on.
 
-use std::arch::is_x86_feature_detected;
+use cere_arch::feature::{Feature, has};
 
 /// General registers of streams.
 pub const REGISTERS: usize = 13;
@@ -104,9 +104,9 @@ pub enum Encoding {
 /// How instructions of a width are encoded here.
 #[must_use]
 pub fn encoding(bits: u32) -> Encoding {
-    if is_x86_feature_detected!("avx512vl") || bits == 512 {
+    if has(Feature::Avx512vl) || bits == 512 {
         Encoding::Evex
-    } else if is_x86_feature_detected!("avx") {
+    } else if has(Feature::Avx) {
         Encoding::Vex
     } else {
         Encoding::Sse
@@ -151,15 +151,15 @@ impl Target {
             return matches!(self.kind, Add | Mul | Div | And | Xor | Shift);
         }
         let held = match self.bits {
-            512 => is_x86_feature_detected!("avx512f"),
-            256 if integer => is_x86_feature_detected!("avx2"),
-            256 => is_x86_feature_detected!("avx"),
+            512 => has(Feature::Avx512f),
+            256 if integer => has(Feature::Avx2),
+            256 => has(Feature::Avx),
             _ => true,
         };
         // Without VEX only what every x86-64 has is measured.
         let three = encoding(self.bits) != Encoding::Sse;
         let evex = encoding(self.bits) == Encoding::Evex;
-        let quad = evex && is_x86_feature_detected!("avx512dq");
+        let quad = evex && has(Feature::Avx512dq);
         held && match (self.kind, integer) {
             (Add | Shift, true) => true,
             (And | Xor, true) => !wide,
@@ -179,7 +179,7 @@ impl Target {
             }
             (ToFloat, true) => !wide || quad,
             (Add | Mul | Div | Sqrt | Min | Max, false) => true,
-            (Fma, false) => three && is_x86_feature_detected!("fma"),
+            (Fma, false) => three && has(Feature::Fma),
             (ToInt, false) => !self.is_scalar() && (!wide || quad),
             (RoundTrip, false) => self.is_scalar(),
             _ => false,

@@ -6,17 +6,16 @@ use super::lockstep::{Typical, lockstep, nanoseconds};
 use super::part::{Cores, Groups, Part};
 use crate::Error;
 use crate::bandwidth::Deadline;
-use crate::code::Code;
 use crate::document::{self, by_pair};
 use crate::session::Session;
+use cere_arch::loops;
 use cere_format::machine::{Cache, USABLE};
 use cere_timing::area::{Area, Pages};
-use iced_x86::code_asm::{ptr, rax, rdi, rsi};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 /// Loads of the chase in an iteration.
-const UNROLL: u64 = 64;
+const UNROLL: usize = 64;
 /// Loads of a window: a larger array is gone through in several. Short, so that few are interrupted.
 const WINDOW: u64 = 1 << 12;
 /// Bytes of a level from which on one core stands for all in the references.
@@ -26,7 +25,6 @@ const FAR: f64 = 100.0;
 
 /// A chase through all lines of an array: pages in random order, in each its lines in random order.
 pub struct Chase {
-    code: Code,
     /// Held for the chase.
     _area: Area,
     at: u64,
@@ -50,26 +48,14 @@ impl Chase {
         });
         let at = base + first.unwrap_or(0);
         words[last as usize / 8] = at;
-        let code = Code::new(|a| {
-            let mut again = a.create_label();
-            a.mov(rax, rdi)?;
-            a.set_label(&mut again)?;
-            (0..UNROLL).try_for_each(|_| a.mov(rax, ptr(rax)))?;
-            a.dec(rsi)?;
-            a.jnz(again)
-        })?;
-        Ok(Self {
-            code,
-            _area: area,
-            at,
-        })
+        Ok(Self { _area: area, at })
     }
 
     /// Goes on for `loads`, a multiple of [`UNROLL`].
     pub fn run(&mut self, loads: u64) {
-        let rounds = (loads / UNROLL).max(1);
+        let rounds = loads / UNROLL as u64;
         // SAFETY: the chain of `new` never leaves the area.
-        self.at = unsafe { self.code.call([self.at, rounds, 0, 0]) };
+        self.at = unsafe { loops::chase::<UNROLL>(self.at, rounds) };
     }
 }
 

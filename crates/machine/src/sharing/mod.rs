@@ -18,10 +18,11 @@ mod turns;
 pub use part::Groups;
 
 use crate::bandwidth::Deadline;
+use crate::code::Code;
 use crate::document::found;
 use crate::place::{self, usable};
 use crate::session::Session;
-use crate::{Error, system};
+use crate::{Error, not_here, system};
 use cere_format::machine::{Cache, Contention, Curve, Found, Layer, Locality};
 use part::{Cores, Part};
 
@@ -106,8 +107,13 @@ fn run(
     let line = if line == 0 { 64 } else { line };
     let nearest = caches.first().map(|c| c.size_bytes).filter(|s| *s > 0);
     let message = nearest.unwrap_or(32 << 10);
-    let part = contend::measure(session, caches, all, &deadline.part(0.3))?;
-    measured.contention = measured.take(part);
+    if Code::runs() {
+        let part = contend::measure(session, caches, all, &deadline.part(0.3))?;
+        measured.contention = measured.take(part);
+    } else {
+        let why = not_here(cere_arch::HERE);
+        measured.found.push(found("memory.contention", 0.0, why));
+    }
     let part = talk::measure(session, message, all, &deadline.part(0.15))?;
     measured.layers = measured.take(part);
     let part = turns::measure(session, caches, line, all, &deadline.part(0.2))?;

@@ -7,12 +7,11 @@ use super::talk::Turns;
 use super::tree::{Table, tree};
 use crate::Error;
 use crate::bandwidth::Deadline;
-use crate::code::Code;
 use crate::document::{curve, found};
 use crate::session::Session;
+use cere_arch::loops::increment;
 use cere_format::machine::{Cache, Curve, Locality};
 use cere_timing::area::{Area, Pages};
-use iced_x86::code_asm::{qword_ptr, rdi, rdx, rsi};
 use std::sync::OnceLock;
 
 /// Nanoseconds of a line that comes from another core, at the most, to choose sizes.
@@ -38,18 +37,6 @@ fn sizes(caches: &[Cache], line: u64, seconds: f64) -> Vec<u64> {
     found
 }
 
-/// Code that adds 1 to the first word of each of RSI lines of RDX bytes from RDI on.
-fn increment() -> Result<Code, Error> {
-    Code::new(|a| {
-        let mut again = a.create_label();
-        a.set_label(&mut again)?;
-        a.inc(qword_ptr(rdi))?;
-        a.add(rdi, rdx)?;
-        a.dec(rsi)?;
-        a.jnz(again)
-    })
-}
-
 /// Bytes per second of a block between two cores, the first of which touched it first; `None` where threads were stopped too often. The
 /// second value is how often each line was incremented.
 fn block(
@@ -59,7 +46,7 @@ fn block(
     line: u64,
     deadline: &Deadline,
 ) -> Result<(Option<super::lockstep::Typical>, u64), Error> {
-    let (turns, code, area) = (Turns::new(), increment()?, OnceLock::new());
+    let (turns, area) = (Turns::new(), OnceLock::new());
     let lines = (bytes / line.max(8)).max(1);
     let rounds = (2048 / lines).max(1);
     let spans = lockstep(
@@ -72,14 +59,14 @@ fn block(
                 // Nobody else sets it.
                 let _ = area.set(fresh);
             }
-            let (turns, code, area) = (&turns, &code, &area);
+            let (turns, area) = (&turns, &area);
             let mut before = 0;
             Ok(move |_| {
                 // All threads have met since it was set.
                 let base = area.get().map_or(0, Area::address);
                 turns.take(index as u64, before, rounds, || {
                     // SAFETY: the area has all lines; the turns order all use of it.
-                    unsafe { code.call([base, lines, line.max(8), 0]) };
+                    unsafe { increment(base, lines, line.max(8)) };
                 });
                 before += rounds;
             })
@@ -187,10 +174,9 @@ mod tests {
 
     #[test]
     fn every_line_is_incremented_by_both() {
-        let code = increment().unwrap();
         let mut area = Area::new(4096, Pages::Small).unwrap();
         // SAFETY: 32 lines of 64 bytes in an area of a page.
-        unsafe { code.call([area.address(), 32, 64, 0]) };
+        unsafe { increment(area.address(), 32, 64) };
         let words = area.words();
         assert!((0..64).all(|at| words[at * 8] == u64::from(at < 32)));
         assert_eq!(words.iter().sum::<u64>(), 32);

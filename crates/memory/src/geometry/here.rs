@@ -1,8 +1,9 @@
 //! This machine's geometry: sizes from sysfs, which is right where `getconf` is not, and as measured where sysfs is wrong; inclusion
-//! and TLBs from CPUID.
+//! and TLBs from CPUID, TLBs as measured where there is none.
 
 use super::error::GeometryError;
 use super::levels::{Geometry, Inclusion, Level, Tlb};
+use cere_arch::feature::leaf;
 use cere_format::caches::Cache;
 use cere_format::machine::{self, Machine, USABLE};
 
@@ -73,20 +74,6 @@ fn from(found: &[Cache], inclusive: &[u32], tlbs: Vec<Tlb>) -> Result<Geometry, 
     };
     geometry.check()?;
     Ok(geometry)
-}
-
-/// Registers EAX, EBX, ECX and EDX of a leaf; zeros where there is none.
-fn leaf(leaf: u32, sub: u32) -> [u32; 4] {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::__cpuid_count;
-        if leaf <= __cpuid_count(leaf & 0x8000_0000, 0).eax {
-            let r = __cpuid_count(leaf, sub);
-            return [r.eax, r.ebx, r.ecx, r.edx];
-        }
-    }
-    let _ = (leaf, sub);
-    [0; 4]
 }
 
 fn is_amd() -> bool {

@@ -89,6 +89,7 @@ fn predict(model: &mut Model, threads: &[u32], measure: bool, sequential: bool) 
             timeout: None,
             team: Team::default(),
             energy: None,
+            cross: None,
             beside: None,
             sandbox: Default::default(),
         },

@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 /// A machine, as far as times depend on it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
-    /// `x86_64`.
+    /// `x86_64` or `aarch64`.
     pub architecture: String,
     /// Model name as `/proc/cpuinfo` gives it.
     pub cpu: String,
-    /// Family, model and stepping: two processors may have one name.
+    /// [`proc::signature`]: two processors may have one name.
     pub signature: String,
-    /// The largest of x86-64-v2 to x86-64-v4 whose instructions it has; empty: none of them.
+    /// The largest of x86-64-v2 to x86-64-v4 whose instructions it has; empty: none of them, or another architecture.
     pub level: String,
     /// Kernel release.
     pub kernel: String,
@@ -35,15 +35,13 @@ impl Machine {
         let levels = ["x86-64-v4", "x86-64-v3", "x86-64-v2"].into_iter();
         let mut has = levels.filter(|l| lacks(&machine, &[format!("-march={l}")]).is_empty());
         let level = has.next().unwrap_or_default().to_owned();
-        let information = proc::cpuinfo();
-        let field = |name| proc::field(&information, name).next().unwrap_or("?");
         let caches = Geometry::here().map_or(Vec::new(), |g| {
             g.levels.iter().map(|level| level.size).collect()
         });
         Self {
             architecture: machine.architecture,
             cpu: machine.cpu,
-            signature: ["cpu family", "model", "stepping"].map(field).join("-"),
+            signature: proc::signature(&proc::cpuinfo()),
             level,
             kernel: machine.kernel,
             id: record.id,
