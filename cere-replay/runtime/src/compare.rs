@@ -509,6 +509,9 @@ pub fn output(comparison: &mut Comparison, printed: Printed) {
     if printed.unknown > 0 {
         leave_out(comparison, left_out::TEXT, printed.unknown, printed.unknown);
     }
+    if printed.unseen > 0 {
+        leave_out(comparison, left_out::UNSEEN, printed.unseen, printed.unseen);
+    }
     if printed.unregistered > 0 {
         let bytes = 8 * printed.unregistered;
         leave_out(comparison, left_out::REGISTERED, bytes, bytes);

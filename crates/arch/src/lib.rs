@@ -1,4 +1,5 @@
-//! What depends on the processor's architecture: one interface, one folder for each architecture behind it. Nothing else in the
+//! What depends on the processor's architecture: one interface, one folder for each architecture behind it, and `lacking/` for what
+//! several do not have. Nothing else in the
 //! workspace asks what it is compiled for.
 //!
 //! | module | what |
@@ -20,6 +21,9 @@
 
 #[cfg(target_arch = "aarch64")]
 #[path = "aarch64/mod.rs"]
+mod here;
+#[cfg(target_arch = "riscv64")]
+#[path = "riscv64/mod.rs"]
 mod here;
 #[cfg(target_arch = "x86_64")]
 #[path = "x86_64/mod.rs"]

@@ -22,6 +22,8 @@ pub struct Facts {
     pub name: &'static str,
     /// As LLVM does.
     pub triple: &'static str,
+    /// As Rust does.
+    pub rust: &'static str,
     /// LLVM's description of data in memory.
     pub layout: &'static str,
     /// Of an ELF file's head (`e_machine`).
@@ -73,6 +75,7 @@ const QUESTIONS: [&str; 18] = [
 static X86_64: Facts = Facts {
     name: "x86_64-linux-gnu",
     triple: "x86_64-unknown-linux-gnu",
+    rust: "x86_64-unknown-linux-gnu",
     layout: "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128",
     machine: 62,
     loader: "/lib64/ld-linux-x86-64.so.2",
@@ -98,6 +101,7 @@ static X86_64: Facts = Facts {
 static AARCH64: Facts = Facts {
     name: "aarch64-linux-gnu",
     triple: "aarch64-unknown-linux-gnu",
+    rust: "aarch64-unknown-linux-gnu",
     layout: "e-m:e-p270:32:32-p271:32:32-p272:64:64-i8:8:32-i16:16:32-i64:64-i128:128-n32:64-S128-Fn32",
     machine: 183,
     loader: "/lib/ld-linux-aarch64.so.1",
@@ -123,6 +127,7 @@ static AARCH64: Facts = Facts {
 static RISCV64: Facts = Facts {
     name: "riscv64-linux-gnu",
     triple: "riscv64-unknown-linux-gnu",
+    rust: "riscv64gc-unknown-linux-gnu",
     layout: "e-m:e-p:64:64-i64:64-i128:128-n32:64-S128",
     machine: 243,
     loader: "/lib/ld-linux-riscv64-lp64d.so.1",
@@ -135,7 +140,7 @@ static RISCV64: Facts = Facts {
     ],
     root: "/usr/riscv64-linux-gnu",
     emulator: "qemu-riscv64",
-    flags: &["-mabi=lp64d", "-march=rv64gc"],
+    flags: &["-mabi=lp64d", "-march=rv64gc", "-mcmodel=medany"],
     reach: 1 << 31,
     addresses: [2, 5],
     trap: "ebreak",
