@@ -3,9 +3,14 @@ PREFIX ?= /usr/local
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 # Rust's own library brings debug data and bitcode into archives.
 SLIM = llvm-objcopy-22 --strip-debug --remove-section=.llvmbc --remove-section=.llvmcmd
-BUILT = $(or $(CARGO_TARGET_DIR),target)/release
+TARGET = $(or $(CARGO_TARGET_DIR),target)
+BUILT = $(TARGET)/release
+# Another machine's: `make deb DEB_ARCH=arm64`.
+DEB_ARCH ?= $(shell dpkg --print-architecture 2>/dev/null)
+ARM = aarch64-unknown-linux-gnu
+BUILT_ARM = $(TARGET)/$(ARM)/release
 
-.PHONY: all setup build check test python-test integrations-test pictures install install-timer install-cmake deb demo bench fuzz book
+.PHONY: all setup build cross arm64 check test python-test integrations-test pictures install install-timer install-cmake deb demo bench fuzz book
 
 all: build
 
@@ -13,8 +18,16 @@ setup:
 	@scripts/setup
 
 # What is installed. The tests build the rest.
-build: setup
+build: setup cross
 	$(CARGO) build --release
+
+# The runtime of replays on AArch64, made here.
+cross: setup
+	@scripts/cross $(CARGO) build --release -p cere-runtime --target $(ARM)
+
+# The whole tool for AArch64, made here; without what captures and counts, which is for x86-64.
+arm64: setup
+	@scripts/cross $(CARGO) build --release --target $(ARM) $(addprefix -p cere-,cli pass stay exec runtime timer)
 
 # In the profile of the build: what it links to, the C++ of the pass among it, is compiled once.
 check: setup
@@ -23,8 +36,9 @@ check: setup
 	$(CARGO) clippy --workspace --all-targets --release -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --release
 
-test: check
+test: check cross
 	$(CARGO) build --release --workspace
+	CARGO_PROFILE_RELEASE_OPT_LEVEL=0 scripts/cross $(CARGO) build --release -p cere-cli --target $(ARM)
 	@scripts/zig
 	@scripts/axe >/dev/null
 	@scripts/python-test
@@ -53,6 +67,10 @@ install: install-timer install-cmake
 	install -m 755 $(BUILT)/libcere_pass.so $(BUILT)/libcere_preload.so $(BUILT)/libcere_counted.so $(BUILT)/libcere_stay.so $(BUILT)/libcere_exec.so "$(DESTDIR)$(PREFIX)/lib/cere"
 	$(SLIM) $(BUILT)/libcere_runtime.a "$(DESTDIR)$(PREFIX)/lib/cere/libcere_runtime.a"
 	chmod 644 "$(DESTDIR)$(PREFIX)/lib/cere/libcere_runtime.a"
+	test ! -e $(BUILT_ARM)/libcere_runtime.a || { \
+	  install -d "$(DESTDIR)$(PREFIX)/lib/cere/aarch64-linux-gnu" && \
+	  $(SLIM) $(BUILT_ARM)/libcere_runtime.a "$(DESTDIR)$(PREFIX)/lib/cere/aarch64-linux-gnu/libcere_runtime.a" && \
+	  chmod 644 "$(DESTDIR)$(PREFIX)/lib/cere/aarch64-linux-gnu/libcere_runtime.a"; }
 	$(BUILT)/cere manual "$(DESTDIR)$(PREFIX)/share"
 	install -d "$(DESTDIR)$(PREFIX)/share/cere/schemas"
 	install -m 644 docs/schemas/*.json "$(DESTDIR)$(PREFIX)/share/cere/schemas"
@@ -75,16 +93,26 @@ install-cmake:
 	sed 's/@VERSION@/$(VERSION)/' integrations/cmake/CEREConfigVersion.cmake.in > "$(DESTDIR)$(PREFIX)/lib/cmake/CERE/CEREConfigVersion.cmake"
 	chmod 644 "$(DESTDIR)$(PREFIX)/lib/cmake/CERE/CEREConfigVersion.cmake"
 
-# A Debian package, in $(BUILT)/../debian.
+# A Debian package, in `debian` beside what was built: for this machine, or for AArch64. This machine's command makes the documents.
+ifeq ($(DEB_ARCH),arm64)
+DEB_BUILT = $(BUILT_ARM)
+DEB_TARGET = --target $(ARM)
+deb: arm64
+else
+DEB_BUILT = $(BUILT)
+endif
+DEB_SHARE = $(abspath $(DEB_BUILT))/deb-share
 deb: build
 	@command -v cargo-deb >/dev/null || { echo "deb: installing cargo-deb" >&2; $(CARGO) install cargo-deb --locked; }
-	rm -rf $(BUILT)/deb-share
-	$(MAKE) --no-print-directory install-timer DESTDIR= PREFIX=$(abspath $(BUILT))/deb-share/timer
-	$(MAKE) --no-print-directory install-cmake DESTDIR= PREFIX=$(abspath $(BUILT))/deb-share
-	$(SLIM) $(BUILT)/libcere_runtime.a $(BUILT)/deb-share/libcere_runtime.a
-	$(BUILT)/cere manual $(BUILT)/deb-share
-	gzip --best --no-name $(BUILT)/deb-share/man/man1/*
-	$(CARGO) deb --package cere-cli --no-build
+	rm -rf $(DEB_SHARE)
+	$(MAKE) --no-print-directory install-timer DESTDIR= PREFIX=$(DEB_SHARE)/timer BUILT=$(DEB_BUILT)
+	$(MAKE) --no-print-directory install-cmake DESTDIR= PREFIX=$(DEB_SHARE)
+	$(SLIM) $(DEB_BUILT)/libcere_runtime.a $(DEB_SHARE)/libcere_runtime.a
+	install -d $(DEB_SHARE)/aarch64-linux-gnu
+	$(SLIM) $(BUILT_ARM)/libcere_runtime.a $(DEB_SHARE)/aarch64-linux-gnu/libcere_runtime.a
+	$(BUILT)/cere manual $(DEB_SHARE)
+	gzip --best --no-name $(DEB_SHARE)/man/man1/*
+	$(CARGO) deb --package cere-cli --no-build --variant $(DEB_ARCH) $(DEB_TARGET)
 
 demo: build
 	@scripts/demo
