@@ -291,6 +291,7 @@ private:
     F.clearMetadata();
     F.setPersonalityFn(nullptr);
     F.removeFnAttr(Attribute::AlwaysInline);
+    F.removeFnAttr(Attribute::NoReturn);
     F.removeFnAttr(Attribute::Memory);
     F.addFnAttr(Attribute::NoInline);
     for (User *U : F.users())
@@ -305,14 +306,18 @@ private:
       Plain->setDSOLocal(F.isDSOLocal());
       IRBuilder<> B(BasicBlock::Create(M.getContext(), "", Plain));
       say(B, *Plain, Why);
-      B.CreateUnreachable();
+      B.CreateRetVoid();
       F.replaceAllUsesWith(Plain);
       F.eraseFromParent();
       return;
     }
     IRBuilder<> B(BasicBlock::Create(M.getContext(), "", &F));
     say(B, F, Why);
-    B.CreateUnreachable();
+    // As if it went on: callers keep what follows.
+    if (F.getReturnType()->isVoidTy())
+      B.CreateRetVoid();
+    else
+      B.CreateRet(unknown(B, F.getReturnType()));
   }
 
   // Whether assembly needs no instruction: it only orders what the compiler does. Then it holds nothing of the old

@@ -195,17 +195,23 @@ pub(crate) fn replay(
     fits(manifest, cross, options)?;
     let with = |split: bool| {
         let mut options = options.clone();
+        options.keep = None;
         options.settings.cross = Some(Cross {
             split,
             ..cross.clone()
         });
         options
     };
-    let (apart, together) = (with(true), with(false));
+    let (mut apart, mut together) = (with(true), with(false));
     let compiled = [&apart, &together].map(|options| objects::compile(package, manifest, options));
     let [first, second] = compiled;
     let (first, second) = (first?, second?);
     let same = first.code()? == second.code()?;
+    // What is kept is the code that would be timed.
+    match same {
+        true => apart.keep = options.keep.clone(),
+        false => together.keep = options.keep.clone(),
+    }
     let built = first.link(package, manifest, &apart)?;
     let mut judged = run::run(package, manifest, &built, &apart)?;
     judge(package, manifest, &built, &mut judged, &apart)?;

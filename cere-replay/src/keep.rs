@@ -167,9 +167,20 @@ impl Keep<'_> {
         let (base, builtins) = (linked.base, &linked.builtins);
         let line = link::line(self.manifest, &files, base, builtins, other, self.options)?;
         let _ = writeln!(script, "{line}");
+        let cross = self.options.settings.cross.as_ref();
+        let start =
+            cross
+                .and_then(|cross| cross.emulator.as_ref())
+                .map_or(String::new(), |emulator| {
+                    format!(
+                        "{} -L {} ",
+                        emulator.program.display(),
+                        emulator.root.display()
+                    )
+                });
         let _ = writeln!(
             script,
-            "\n# Run it: {ENV_PLAN}=plan.json ./replay; cat outcome.json\n\
+            "\n# Run it: {ENV_PLAN}=plan.json {start}./replay; cat outcome.json\n\
              # Under gdb: set disable-randomization off, as the captured addresses have to be free.\n\
              # survival_ns in plan.json is of this machine: on another one, null if nobody shares its caches."
         );

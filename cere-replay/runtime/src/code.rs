@@ -76,6 +76,7 @@ pub fn install(
     mut jumps: Vec<Jump>,
     other: bool,
 ) -> Result<(), Error> {
+    let inside = |r: &(u64, u64), address: u64| r.0 <= address && address < r.1;
     jumps.sort_unstable_by_key(|j| j.old);
     jumps.dedup_by_key(|j| j.old);
     let written = |address: u64| {
@@ -102,8 +103,29 @@ pub fn install(
         }
     }
     let mut stale = Vec::new();
-    // No code of another architecture is to run.
+    // No code of another architecture is to run: where its pages hold no data, all of them, else its functions.
     let foreign = manifest.machine.target() != Some(cere_arch::HERE);
+    let image: Vec<_> = manifest
+        .mappings
+        .iter()
+        .filter(|m| inside(&manifest.image.range, m.start))
+        .collect();
+    let apart = image.iter().any(|m| m.permissions.starts_with("r--"));
+    let of_image = |page: u64| {
+        let mut code = image.iter().filter(|m| m.permissions.starts_with("r-x"));
+        code.any(|m| inside(&(m.start, m.end), page))
+    };
+    for &(start, end) in ranges.iter().filter(|_| foreign && apart) {
+        for page in (start..end)
+            .step_by(PAGE as usize)
+            .filter(|page| of_image(*page))
+        {
+            if !written(page) {
+                // SAFETY: reserved and opened above.
+                unsafe { fill(page, page + PAGE) };
+            }
+        }
+    }
     let with_ir = |f: &&Function| f.ir && !f.other_image;
     let functions = manifest.functions.iter();
     for function in functions.filter(|f| foreign || other && with_ir(f)) {

@@ -203,6 +203,11 @@ fn message(manifest: &Manifest, signal: i32, fault: Fault) -> String {
         );
     }
     match signal {
+        libc::SIGILL
+            if manifest.machine.target() != Some(cere_arch::HERE) && space::reserved(pc) =>
+        {
+            jumped(manifest, pc)
+        }
         libc::SIGILL => format!(
             "the region executed an instruction at {pc:#x} that this processor does not have (or a trap that the \
              compiler put where the program's behaviour is undefined); captured on: {}",

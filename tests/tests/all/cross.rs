@@ -44,7 +44,8 @@ REGION void virtuals() { for (int i = 0; i < N; i++) x[i] += shapes[i]->area(); 
 REGION void pointers() { for (int i = 0; i < N; i++) small[i] += table[i & 3](i); }
 REGION void locals() { for (int i = 0; i < N; i++) own[i & 63] += x[i]; }
 REGION void throwing() { for (int i = 0; i < N; i++) try { small[i] += fails(i); } catch (int e) { small[i] -= e; } }
-REGION void complexes() { for (int i = 1; i < N; i++) c[i] = c[i] * c[i - 1] + c[i] / (c[i] + 1.0); }
+REGION void complexes() { for (int i = 1; i < N; i++) c[i] = c[i] * c[i - 1] + 0.25; }
+REGION void quotients() { for (int i = 1; i < N; i++) c[i] = c[i] / (c[i] + 1.0); }
 REGION void vectors() { for (int i = 1; i < N; i++) v[i] += v[i - 1] * v[i]; }
 REGION void wides() { for (int i = 0; i < N; i++) { wide += (unsigned __int128)words[i] * words[N - 1 - i]; words[i] ^= words[i] << 7; } }
 REGION void atomics() { for (int i = 0; i < N; i++) total.fetch_add(small[i], std::memory_order_relaxed); }
@@ -61,7 +62,7 @@ int main() {
   }
   table[0] = twice; table[1] = square; table[2] = twice; table[3] = abs;
   for (int k = 0; k < 3; k++) {
-    contracted(); virtuals(); pointers(); locals(); throwing(); complexes(); vectors(); wides(); atomics(); sorts(); texts(); times(); blocks();
+    contracted(); virtuals(); pointers(); locals(); throwing(); complexes(); quotients(); vectors(); wides(); atomics(); sorts(); texts(); times(); blocks();
   }
   std::printf("%g %d %ld\n", x[5], small[7], total.load());
 }
