@@ -20,7 +20,7 @@ namespace {
 const char *const OtherConstants[] = {
     "fesetround",     "fegetround",      "feraiseexcept", "feclearexcept",   "fetestexcept",
     "feenableexcept", "fedisableexcept", "fegetexcept",   "fegetexceptflag", "fesetexceptflag",
-    "open",           "open64",          "openat",        "openat64"};
+    "open",           "open64",          "openat",        "openat64",        "syscall"};
 // And those whose structures have another size or another order.
 const char *const OtherStructures[] = {"_setjmp",
                                        "setjmp",
@@ -56,7 +56,6 @@ const char *const OtherStructures[] = {"_setjmp",
                                        "epoll_ctl",
                                        "epoll_wait",
                                        "sigaction",
-                                       "syscall",
                                        "msgctl",
                                        "semctl",
                                        "shmctl"};
@@ -65,8 +64,8 @@ using Sink = void (*)(void *, const char *, size_t, const char *, size_t);
 
 class Crossing {
 public:
-  Crossing(Module &M, const char *Triple_, const char *Layout, bool Split, Sink Said, void *Context)
-      : M(M), Before(M.getDataLayout()), After(Layout), Split(Split), Said(Said), Context(Context) {
+  Crossing(Module &M, const char *Triple_, const char *Layout, bool Split, const char *Trap, Sink Said, void *Context)
+      : M(M), Before(M.getDataLayout()), After(Layout), Split(Split), Trap(Trap), Said(Said), Context(Context) {
     const SmallVector<std::pair<std::string, bool>> Assembled = assembled();
     M.setTargetTriple(Triple(Triple_));
     M.setDataLayout(Layout);
@@ -105,6 +104,8 @@ private:
   const DataLayout Before, After;
   // Operations stay apart in functions whose captured processor could not contract them.
   const bool Split;
+  // Assembly that ends the process.
+  const char *const Trap;
   Sink Said;
   void *Context;
   DenseMap<Type *, bool> Extended, Alike;
@@ -265,7 +266,16 @@ private:
     auto *Place = new GlobalVariable(M, Constant->getType(), true, GlobalValue::PrivateLinkage, Constant, "cere.why");
     Place->setUnnamedAddr(GlobalValue::UnnamedAddr::Global);
     B.CreateStore(Place, Word, /*isVolatile=*/true);
-    B.CreateIntrinsic(B.getVoidTy(), Intrinsic::trap, {});
+    // No intrinsic: code behind one that never returns is dropped.
+    auto *Nothing = FunctionType::get(B.getVoidTy(), false);
+    B.CreateCall(Nothing, InlineAsm::get(Nothing, Trap, "~{memory}", /*hasSideEffects=*/true));
+  }
+
+  // A value that the optimiser knows nothing of.
+  Value *unknown(IRBuilder<> &B, Type *T) {
+    if (!T->isSized())
+      return PoisonValue::get(T);
+    return B.CreateLoad(T, Word, /*isVolatile=*/true);
   }
 
   void refuse(Function &F, const std::string &Why) {
@@ -416,17 +426,25 @@ private:
           continue;
         IRBuilder<> B(&I);
         say(B, F, Why);
-        changeToUnreachable(&I);
-        break;
+        if (I.isTerminator()) {
+          changeToUnreachable(&I);
+          break;
+        }
+        // What follows stays: what the optimiser makes of variables follows from all that the unit does.
+        if (!I.getType()->isVoidTy())
+          I.replaceAllUsesWith(unknown(B, I.getType()));
+        I.eraseFromParent();
       }
   }
 };
 } // namespace
 
-extern "C" void cere_cross_module(LLVMModuleRef M, const char *Triple, const char *Layout, bool Split,
+extern "C" void cere_cross_module(LLVMModuleRef M, const char *Triple, const char *Layout, bool Split, const char *Trap,
                                   const char *const *Names, size_t Count, Sink Said, void *Context) {
   StringSet<> HasIR;
   for (size_t I = 0; I < Count; I++)
     HasIR.insert(Names[I]);
-  Crossing(*unwrap(M), Triple, Layout, Split, Said, Context).run([&](StringRef Name) { return HasIR.contains(Name); });
+  Crossing(*unwrap(M), Triple, Layout, Split, Trap, Said, Context).run([&](StringRef Name) {
+    return HasIR.contains(Name);
+  });
 }

@@ -32,6 +32,7 @@ pub fn cross(module: LLVMModuleRef, plan: &CrossPlan) -> Result<()> {
     }
     let mut refused: Vec<Refused> = Vec::new();
     let (triple, layout) = (ir::c(&plan.triple), ir::c(&plan.layout));
+    let trap = ir::c(&plan.trap);
     let names: Vec<CString> = plan.with_ir.iter().map(|name| ir::c(name)).collect();
     let pointers: Vec<*const c_char> = names.iter().map(|name| name.as_ptr()).collect();
     // SAFETY: the module is live; strings and names outlive the call, and the sink only sees the vector during it.
@@ -41,6 +42,7 @@ pub fn cross(module: LLVMModuleRef, plan: &CrossPlan) -> Result<()> {
             triple.as_ptr(),
             layout.as_ptr(),
             plan.split,
+            trap.as_ptr(),
             pointers.as_ptr(),
             pointers.len(),
             sink,

@@ -140,6 +140,7 @@ unsafe extern "C" {
         triple: *const c_char,
         layout: *const c_char,
         split: bool,
+        trap: *const c_char,
         with_ir: *const *const c_char,
         count: size_t,
         said: extern "C" fn(*mut c_void, *const u8, size_t, *const u8, size_t),

@@ -25,6 +25,12 @@ macro_rules! shared {
 /// What the runtime defines for everyone: its entry, and the functions that it puts in the C library's place.
 const SHARED: [&str; 25] = cere_format::malloc_family!(shared);
 
+/// The same of the runtime for an architecture.
+fn shared(options: &Options) -> Vec<&'static str> {
+    let questions = options.target().facts().questions.iter();
+    SHARED.iter().chain(questions).copied().collect()
+}
+
 /// The runtime as one object.
 pub struct Runtime {
     /// In the cache.
@@ -35,7 +41,8 @@ pub struct Runtime {
 
 /// Makes the runtime's object, or takes it from the cache.
 pub fn runtime(options: &Options) -> Result<Runtime, ReplayError> {
-    let (stamp, names) = (stamp(&options.runtime)?, [&SHARED[..], &MERGED].concat());
+    let shared = shared(options);
+    let (stamp, names) = (stamp(&options.runtime)?, [&shared[..], &MERGED].concat());
     let key = hash(&[&stamp, names.join("\0").as_bytes()]);
     let object = cached::get(&options.cache, &format!("{key}.runtime.o"), |made| {
         let [all, apart] = ["all.o", "apart.o"].map(|name| made.with_file_name(name));
@@ -50,7 +57,11 @@ pub fn runtime(options: &Options) -> Result<Runtime, ReplayError> {
         run(&line, "the runtime")?;
         let line = Line::new(OBJCOPY)
             .confined(&options.settings.sandbox)
-            .args(SHARED.map(|name| format!("--keep-global-symbol={name}")))
+            .args(
+                shared
+                    .iter()
+                    .map(|name| format!("--keep-global-symbol={name}")),
+            )
             // Rust's own library carries bitcode beside its code.
             .args([
                 "--strip-debug",
@@ -91,7 +102,7 @@ fn prune(from: &Path, to: &Path, options: &Options) -> Result<(), ReplayError> {
         .args(["--gc-sections", "--print-gc-sections", "-e", "_start"])
         // What the glue and the libraries define.
         .arg("--unresolved-symbols=ignore-all")
-        .args(SHARED.iter().flat_map(|name| ["-u", *name]))
+        .args(shared(options).into_iter().flat_map(|name| ["-u", name]))
         .path(from)
         .arg("-o")
         .output(&to.with_file_name("reached"));

@@ -140,6 +140,7 @@ pub(crate) fn ir(
         version: BUILD_VERSION,
         triple: cross.facts().triple.to_owned(),
         layout: cross.facts().layout.to_owned(),
+        trap: cross.facts().trap.to_owned(),
         split: cross.split,
         with_ir: with_ir.collect(),
         roots: own.iter().map(|p| format!("{p}{region}")).collect(),

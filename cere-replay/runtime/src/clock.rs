@@ -376,6 +376,8 @@ shared! {
     getrandom(to, length, flags, state, size) = GETRANDOM;
 }
 
+cere_arch::questions!(super::answer);
+
 /// Where a jump is put, and where it leads.
 type Jump = (usize, usize);
 
@@ -384,7 +386,10 @@ const FAR: usize = jump::FAR as usize;
 unsafe fn put((at, to): Jump) {
     let code = jump::far(to as u64);
     // SAFETY: the caller has opened the page.
-    unsafe { std::ptr::copy_nonoverlapping(code.as_ptr(), at as *mut u8, FAR) };
+    unsafe {
+        std::ptr::copy_nonoverlapping(code.as_ptr(), at as *mut u8, FAR);
+        jump::written(at as u64, (at + FAR) as u64);
+    }
 }
 
 /// Jumps at the functions of this process's shared page.
@@ -398,7 +403,7 @@ fn own_jumps(page: &SharedPage) -> Vec<Jump> {
 fn captured_jumps(answers: &Answers, own: &[Jump]) -> Vec<Jump> {
     let apart = |at: usize| own.iter().all(|o| o.0.abs_diff(at) >= FAR);
     let found = answers.functions.iter().filter_map(|(name, at)| {
-        let place = NAMES.iter().position(|n| n.to_bytes() == name.as_bytes())?;
+        let place = numbers::SHARED.iter().position(|n| n == name)?;
         Some((*at as usize, FUNCTIONS[place] as usize))
     });
     found.filter(|j| apart(j.0)).collect()
@@ -423,14 +428,10 @@ fn fresh(start: usize) -> bool {
 fn install(answers: &Answers) -> bool {
     let size = PAGE as usize;
     let page = |jump: &Jump| jump.0 & !(size - 1);
-    let Some(shared) = SharedPage::find() else {
-        return false;
-    };
-    let own = shared.code;
-    if !allow(own, libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC) {
-        return false;
-    }
-    let jumps = own_jumps(&shared);
+    let open = libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC;
+    let shared = SharedPage::find().filter(|shared| allow(shared.code, open));
+    let own = shared.as_ref().map_or((0, 0), |shared| shared.code);
+    let jumps = shared.as_ref().map_or_else(Vec::new, own_jumps);
     let other = captured_jumps(answers, &jumps);
     let mut pages: Vec<usize> = (own.0..own.1).step_by(size).collect();
     let known = pages.len();
@@ -450,7 +451,7 @@ fn install(answers: &Answers) -> bool {
     }
     let last = libc::PROT_READ | libc::PROT_EXEC;
     let rest = pages[known..].iter().all(|p| allow((*p, p + size), last));
-    allow(own, last) && rest
+    shared.is_some() && allow(own, last) && rest
 }
 
 /// Makes ready to answer; what people should know of it.
@@ -511,7 +512,7 @@ pub fn prepare(
         executable,
     });
     CALLS.store(calls, Relaxed);
-    if !install(answers) {
+    if !install(answers) && cere_arch::HERE.facts().questions.is_empty() {
         notes.push("this kernel does not let its shared page (vDSO) be changed: the region reads today's clock".into());
     }
     Ok(notes)
@@ -526,7 +527,8 @@ pub fn listen(wanted: bool, sealed: bool) -> Result<Option<String>, Error> {
         return Err(Error::Unsealed);
     }
     guard::SEALED.store(sealed, Relaxed);
-    Ok((calls > 0 && !caught).then(|| {
+    let unanswered = calls > 0 && !caught && cere_arch::HERE.facts().questions.is_empty();
+    Ok(unanswered.then(|| {
         format!(
             "this kernel has no Syscall User Dispatch (Linux 5.11 and later have it): {calls} system calls that the region \
              asks with are answered anew"

@@ -123,6 +123,15 @@ pub fn install(
             }
         }
     }
+    // What the program made itself, or a library of its own: nothing here leads into it.
+    let runs = |start: u64, end: u64| {
+        !foreign || jumps.iter().any(|jump| start <= jump.old && jump.old < end)
+    };
+    let last = |(start, end): &(u64, u64)| match runs(*start, *end) {
+        true => libc::PROT_READ | libc::PROT_EXEC,
+        false => libc::PROT_READ,
+    };
+    let last: Vec<i32> = ranges.iter().map(last).collect();
     let mut traps = Vec::new();
     for jump in jumps {
         let next = starts.partition_point(|s| *s <= jump.old);
@@ -142,10 +151,10 @@ pub fn install(
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), jump.old as *mut u8, bytes.len());
         }
     }
-    for &(start, end) in &ranges {
+    for (&(start, end), last) in ranges.iter().zip(last) {
         // SAFETY: mapped above.
         unsafe { cere_arch::jump::written(start, end) };
-        protect(start, end, libc::PROT_READ | libc::PROT_EXEC)?;
+        protect(start, end, last)?;
     }
     let _ = RANGES.set(ranges);
     let _ = STALE.set(stale);

@@ -332,7 +332,9 @@ impl Allowed<'_> {
             manifest.image.range,
             self.exception.saturating_add(EXCEPTION),
         );
-        let reason = if self.library(address, in_vivo, in_vitro) {
+        let reason = if self.library(address, in_vivo, in_vitro)
+            || self.origins.of_other_build(in_vivo, in_vitro)
+        {
             left_out::LIBRARY_ADDRESS
         } else if self.origins.half(in_vivo, in_vitro) {
             left_out::HALF_ADDRESS
@@ -506,6 +508,9 @@ pub fn output(comparison: &mut Comparison, printed: Printed) {
     comparison.compared += printed.compared;
     if printed.unknown > 0 {
         leave_out(comparison, left_out::TEXT, printed.unknown, printed.unknown);
+    }
+    if printed.unseen > 0 {
+        leave_out(comparison, left_out::UNSEEN, printed.unseen, printed.unseen);
     }
     if printed.unregistered > 0 {
         let bytes = 8 * printed.unregistered;

@@ -169,6 +169,10 @@ fn refusal(manifest: &Manifest) -> Option<String> {
         (!at.is_null()).then(|| CStr::from_ptr(at).to_string_lossy())?
     };
     let (function, why) = text.split_once('\n')?;
+    let function = match function.starts_with("cere.") {
+        true => "its own code",
+        false => function,
+    };
     Some(format!(
         "the region reached {function}, which cannot run on {} as it was captured on {}: {why}",
         cere_arch::HERE,

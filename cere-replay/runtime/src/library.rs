@@ -108,6 +108,9 @@ pub fn find(manifest: &Manifest, pages: &Pages, control: &Control) -> Libraries 
     libraries
 }
 
+/// Where a library lies, and where it lay: start and end each.
+type Pair = ((u64, u64), (u64, u64));
+
 /// Where addresses of this process's functions and libraries were in the captured process.
 #[derive(Default)]
 pub struct Origins {
@@ -117,6 +120,10 @@ pub struct Origins {
     labels: Vec<u64>,
     /// Start, end and captured start of libraries.
     ranges: Vec<(u64, u64, u64)>,
+    /// Of libraries that another architecture has in other builds: where they are, and where they were.
+    other_builds: Vec<Pair>,
+    /// Captured addresses of symbols of those, with their names, rising.
+    named: Vec<(u64, &'static str)>,
     /// This executable: recompiled code, its tables, and the runtime.
     executable: (u64, u64),
     /// Variables that lay in the program, by name.
@@ -135,7 +142,17 @@ impl Origins {
         exact.sort_unstable();
         let loaded = loaded();
         let executable = executable(&loaded);
-        let ranges = loaded.into_iter().filter_map(|(name, start, end)| {
+        let foreign = manifest.machine.target() != Some(cere_arch::HERE);
+        let other_builds = match foreign {
+            true => other_builds(manifest, &loaded),
+            false => Vec::new(),
+        };
+        let known = manifest.library_symbols.iter();
+        let known = known.filter(|s| foreign && s.place.is_none());
+        let mut named: Vec<(u64, &str)> = known.map(|s| (s.address, s.name.as_str())).collect();
+        named.sort_unstable();
+        let ranges = loaded.into_iter().filter(|_| !foreign);
+        let ranges = ranges.filter_map(|(name, start, end)| {
             // The captured mappings name the file behind all links.
             let path = std::fs::canonicalize(name).ok()?;
             let file = path.file_name()?.to_owned();
@@ -147,6 +164,8 @@ impl Origins {
             exact,
             labels,
             ranges: ranges.collect(),
+            other_builds,
+            named,
             executable,
             copied: &manifest.copied,
         }
@@ -171,6 +190,14 @@ impl Origins {
         in_vivo as u32 == in_vitro as u32 && self.ranges.iter().filter(here).any(there)
     }
 
+    /// Whether both are addresses without a name in the same library, which is another build here.
+    pub fn of_other_build(&self, in_vivo: u64, in_vitro: u64) -> bool {
+        let inside = |range: (u64, u64), address| (range.0..range.1).contains(&address);
+        let mut others = self.other_builds.iter();
+        others.any(|(here, there)| inside(*here, in_vitro) && inside(*there, in_vivo))
+            && self.named.binary_search_by_key(&in_vivo, |n| n.0).is_err()
+    }
+
     /// Whether a label was at `address` in the captured process.
     pub fn was_label(&self, address: u64) -> bool {
         self.labels.binary_search(&address).is_ok()
@@ -190,13 +217,15 @@ impl Origins {
 
     /// Whether `address` lies in a library of this process that the captured one had too.
     pub fn is_in_library(&self, address: u64) -> bool {
-        self.in_library(address).is_some()
+        let inside = |(here, _): &Pair| (here.0..here.1).contains(&address);
+        self.in_library(address).is_some() || self.other_builds.iter().any(inside)
     }
 
     /// Whether `address` lay in a library of the captured process that this one has too.
     pub fn was_in_library(&self, address: u64) -> bool {
         let inside = |r: &(u64, u64, u64)| address.wrapping_sub(r.2) < r.1 - r.0;
-        self.ranges.iter().any(inside)
+        let there = |(_, there): &Pair| (there.0..there.1).contains(&address);
+        self.ranges.iter().any(inside) || self.other_builds.iter().any(there)
     }
 
     /// Where a library's variable was, if the captured process had the same library.
@@ -204,9 +233,33 @@ impl Origins {
         let mut copied = self.copied.iter();
         match copied.find(|c| c.0 == name) {
             Some((_, address)) => Some(*address),
-            None => self.in_library(symbol(name, None)?),
+            None => {
+                let named = self.named.iter().find(|n| n.1 == name).map(|n| n.0);
+                named.or_else(|| self.in_library(symbol(name, None)?))
+            }
         }
     }
+}
+
+/// The name of a library without its version.
+fn stem(path: &str) -> Option<&str> {
+    let name = Path::new(path).file_name()?.to_str()?;
+    name.split_once(".so").map(|(stem, _)| stem)
+}
+
+/// Libraries of both processes by name: where they are, and where they were.
+fn other_builds(manifest: &Manifest, loaded: &[(String, u64, u64)]) -> Vec<Pair> {
+    let both = loaded.iter().filter_map(|(name, start, end)| {
+        let stem_here = stem(name)?;
+        let there = manifest.mappings.iter();
+        let there = there.filter(|m| stem(&m.path) == Some(stem_here));
+        let range = there.fold(None, |range: Option<(u64, u64)>, m| {
+            let (low, high) = range.unwrap_or((m.start, m.end));
+            Some((low.min(m.start), high.max(m.end)))
+        })?;
+        Some(((*start, *end), range))
+    });
+    both.collect()
 }
 
 /// Where this executable lies.

@@ -6,6 +6,7 @@
 //! has the captured buffer's size, so that it writes out where it did in vivo.
 
 use crate::library::Origins;
+use crate::pass;
 use crate::text::{self, Captured};
 use cere_format::answers::{self, Buffering, Registration};
 use cere_format::package::Manifest;
@@ -47,6 +48,8 @@ pub struct Printed {
     pub compared: u64,
     /// Bytes that nothing captured stands against.
     pub unknown: u64,
+    /// Bytes that were printed by system calls which were not caught.
+    pub unseen: u64,
     /// Registrations that nothing captured stands against.
     pub unregistered: u64,
     /// The first place of each stream where they differ, and the first registration.
@@ -104,7 +107,10 @@ impl Stream {
         into.compared += (found.len() - self.before.len().min(found.len())) as u64;
         let alike = printed.iter().zip(&found).take_while(|(a, b)| a == b);
         let at = alike.count();
-        if at < printed.len().max(found.len()) {
+        let missing = printed.len().saturating_sub(found.len());
+        if missing > 0 && !pass::sees() && printed.ends_with(self.pending()) {
+            into.unseen += missing as u64;
+        } else if at < printed.len().max(found.len()) {
             into.different.push(Difference {
                 address: at as u64,
                 place: format!("{}, byte {at}", self.name),

@@ -14,6 +14,9 @@ static SELECTOR: AtomicU8 = AtomicU8::new(0);
 /// Whether they can be, in the thread that enters the region.
 static CATCHES: AtomicBool = AtomicBool::new(false);
 
+/// Whether they could be when the region first ran.
+static SEES: AtomicBool = AtomicBool::new(false);
+
 /// Makes a system call of the region, by its number in packages, or answers it from the capture; negative results are negated errors.
 pub type Answer = unsafe fn(number: usize, arguments: [usize; 6]) -> isize;
 
@@ -33,6 +36,7 @@ pub fn prepare(answer: Answer) -> bool {
         call(libc::SYS_rt_sigaction, arguments) == 0 && dispatch(Some(SELECTOR.as_ptr())) == 0
     };
     CATCHES.store(done, Relaxed);
+    SEES.store(done, Relaxed);
     done
 }
 
@@ -41,6 +45,11 @@ pub fn catch(yes: bool) {
     if CATCHES.load(Relaxed) {
         SELECTOR.store(yes.into(), Relaxed);
     }
+}
+
+/// Whether system calls of the first run were caught: what streams wrote out is known then.
+pub fn sees() -> bool {
+    SEES.load(Relaxed)
 }
 
 /// Catches none from now on.

@@ -33,12 +33,13 @@ impl Streams {
             };
             // SAFETY: a word of the library's object.
             let own = || unsafe { *((here + at) as *const u64) };
-            if origins.was_in_library(buffer) && !origins.same(buffer, own()) && !apart {
+            let same = |here| origins.same(buffer, here) || origins.of_other_build(buffer, here);
+            if origins.was_in_library(buffer) && !same(own()) && !apart {
                 apart = true;
                 leave_stdio();
             }
             found.take(origins, pages, (here, there), WORDS + more);
-            if apart && origins.same(buffer, own()) {
+            if apart && same(own()) {
                 found.take(origins, pages, (own(), buffer), BUFFER_WORDS);
             }
         }

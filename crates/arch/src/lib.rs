@@ -1,4 +1,5 @@
-//! What depends on the processor's architecture: one interface, one folder for each architecture behind it. Nothing else in the
+//! What depends on the processor's architecture: one interface, one folder for each architecture behind it, and `lacking/` for what
+//! several do not have. Nothing else in the
 //! workspace asks what it is compiled for.
 //!
 //! | module | what |
@@ -12,6 +13,7 @@
 //! | [`lines`] | the size of a cache line, and what throws one out of the caches |
 //! | [`loops`] | loops of probes |
 //! | [`numbers`] | numbers of system calls as packages have them |
+//! | [`questions`] | functions of the C library that ask the kernel, where their calls cannot be caught |
 //! | [`register`] | registers of an interrupted thread: faults, system calls |
 //! | [`switch`] | assembly of executables of their own: entry, the switch to another stack, stubs |
 //! | [`thread`] | the thread pointer and what lies there |
@@ -20,6 +22,9 @@
 #[cfg(target_arch = "aarch64")]
 #[path = "aarch64/mod.rs"]
 mod here;
+#[cfg(target_arch = "riscv64")]
+#[path = "riscv64/mod.rs"]
+mod here;
 #[cfg(target_arch = "x86_64")]
 #[path = "x86_64/mod.rs"]
 mod here;
@@ -27,7 +32,8 @@ pub mod numbers;
 pub mod target;
 
 pub use here::{
-    HERE, call, counter, counting, feature, float, jump, lines, loops, register, switch, thread,
+    HERE, call, counter, counting, feature, float, jump, lines, loops, questions, register, switch,
+    thread,
 };
 
 /// Bytes of a page of this machine's memory.

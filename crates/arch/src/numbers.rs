@@ -36,3 +36,13 @@ numbers! {
     GETCPU = 309: "`getcpu`";
     GETRANDOM = 318: "`getrandom`";
 }
+
+/// Names in packages of the functions of the kernel's shared page, in the order of `call::SHARED`.
+pub const SHARED: [&str; 6] = [
+    "__vdso_clock_gettime",
+    "__vdso_gettimeofday",
+    "__vdso_time",
+    "__vdso_clock_getres",
+    "__vdso_getcpu",
+    "__vdso_getrandom",
+];

@@ -22,6 +22,8 @@ pub struct Facts {
     pub name: &'static str,
     /// As LLVM does.
     pub triple: &'static str,
+    /// As Rust does.
+    pub rust: &'static str,
     /// LLVM's description of data in memory.
     pub layout: &'static str,
     /// Of an ELF file's head (`e_machine`).
@@ -40,15 +42,40 @@ pub struct Facts {
     pub reach: u64,
     /// Relocations of ELF images that store a symbol's address: through the table of addresses, of calls.
     pub addresses: [u64; 2],
-    /// Attributes of functions that the front end sets for this architecture alone.
-    pub attributes: &'static [&'static str],
+    /// Assembly that ends a process.
+    pub trap: &'static str,
+    /// Functions of the C library that the runtime of replays defines: those that ask the kernel, where their calls cannot be caught.
+    pub questions: &'static [&'static str],
     /// Whether programs are instrumented, profiled and captured there, and hybrids linked.
     pub captures: bool,
 }
 
+/// As `questions!` defines them.
+const QUESTIONS: [&str; 18] = [
+    "clock_gettime",
+    "clock_getres",
+    "gettimeofday",
+    "time",
+    "times",
+    "getrusage",
+    "getrandom",
+    "getpid",
+    "getppid",
+    "gettid",
+    "getuid",
+    "geteuid",
+    "getgid",
+    "getegid",
+    "uname",
+    "sysinfo",
+    "write",
+    "writev",
+];
+
 static X86_64: Facts = Facts {
     name: "x86_64-linux-gnu",
     triple: "x86_64-unknown-linux-gnu",
+    rust: "x86_64-unknown-linux-gnu",
     layout: "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128",
     machine: 62,
     loader: "/lib64/ld-linux-x86-64.so.2",
@@ -66,13 +93,15 @@ static X86_64: Facts = Facts {
     flags: &[],
     reach: 1 << 31,
     addresses: [6, 7],
-    attributes: &["min-legal-vector-width"],
+    trap: "int3",
+    questions: &[],
     captures: true,
 };
 
 static AARCH64: Facts = Facts {
     name: "aarch64-linux-gnu",
     triple: "aarch64-unknown-linux-gnu",
+    rust: "aarch64-unknown-linux-gnu",
     layout: "e-m:e-p270:32:32-p271:32:32-p272:64:64-i8:8:32-i16:16:32-i64:64-i128:128-n32:64-S128-Fn32",
     machine: 183,
     loader: "/lib/ld-linux-aarch64.so.1",
@@ -90,13 +119,15 @@ static AARCH64: Facts = Facts {
     flags: &["-mno-outline-atomics"],
     reach: 1 << 32,
     addresses: [1025, 1026],
-    attributes: &[],
+    trap: "brk #1",
+    questions: &QUESTIONS,
     captures: false,
 };
 
 static RISCV64: Facts = Facts {
     name: "riscv64-linux-gnu",
     triple: "riscv64-unknown-linux-gnu",
+    rust: "riscv64gc-unknown-linux-gnu",
     layout: "e-m:e-p:64:64-i64:64-i128:128-n32:64-S128",
     machine: 243,
     loader: "/lib/ld-linux-riscv64-lp64d.so.1",
@@ -109,10 +140,11 @@ static RISCV64: Facts = Facts {
     ],
     root: "/usr/riscv64-linux-gnu",
     emulator: "qemu-riscv64",
-    flags: &["-mabi=lp64d", "-march=rv64gc"],
+    flags: &["-mabi=lp64d", "-march=rv64gc", "-mcmodel=medany"],
     reach: 1 << 31,
     addresses: [2, 5],
-    attributes: &[],
+    trap: "ebreak",
+    questions: &QUESTIONS,
     captures: false,
 };
 

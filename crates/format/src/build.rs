@@ -578,6 +578,8 @@ pub struct CrossPlan {
     pub triple: String,
     /// LLVM's data layout.
     pub layout: String,
+    /// Assembly that ends a process.
+    pub trap: String,
     /// Multiplications and additions stay apart where the captured processor could not contract them, as the build's flags say.
     pub split: bool,
     /// Functions with IR in any unit: they are compiled likewise, and called as they are here.

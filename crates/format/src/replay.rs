@@ -601,6 +601,8 @@ pub mod left_out {
     pub const STREAM: &str = "buffer of a standard stream";
     /// Text that was printed, where the package does not show what the captured invocation printed.
     pub const TEXT: &str = "printed text that the capture does not have";
+    /// Text that was written by system calls, where the system does not let a replay see those.
+    pub const UNSEEN: &str = "text that system calls print, which this system does not show";
     /// Functions that were registered to run at the end, where the package does not show all of those in vivo.
     pub const REGISTERED: &str = "functions to be run at the end that the capture does not have";
 

@@ -40,7 +40,7 @@ pub fn runtime(target: Target) -> Result<PathBuf> {
         all.push(directory.join(facts.name));
         // Where cargo puts it.
         if let (Some(profile), Some(above)) = (directory.file_name(), directory.parent()) {
-            all.push(above.join(facts.triple).join(profile));
+            all.push(above.join(facts.rust).join(profile));
         }
     }
     find_in(&all, RUNTIME).map_err(|_| {

@@ -5,6 +5,7 @@ mod addresses;
 mod bad_input;
 mod broken_off;
 mod count;
+mod cross;
 mod layers;
 mod metrics;
 mod openmp;

@@ -11,7 +11,8 @@ pub fn is_steady(_information: &str) -> Option<bool> {
     Some(true)
 }
 
-/// Whether the kernel can have readings of the counter fault. Kernels from 6.12 can; a region's own readings are refused before.
+/// Whether the kernel can have readings of the counter fault. Linux can from 6.12 on; nothing uses that: code that reads the counter
+/// is refused before it runs.
 pub const CAN_FAULT: bool = false;
 
 /// Assembly of [`start`]: puts the counter in X0.

@@ -5,6 +5,10 @@ use libc::{siginfo_t, ucontext_t};
 /// The kernel's record of the exception syndrome in a signal frame: its magic number; the bit that says that the access wrote.
 const ESR_MAGIC: u32 = 0x4553_5201;
 const WRITES: u64 = 1 << 6;
+/// The bit of maintenance of caches, which sets the one above too.
+const MAINTAINS: u64 = 1 << 8;
+/// Kinds of SIGSEGV that are faults of an access: of others the record is that of an earlier one.
+const FAULTS: [i32; 2] = [1, 2];
 /// Number of the system call's register.
 const NUMBER: usize = 8;
 /// Bytes of records behind the registers.
@@ -55,11 +59,13 @@ impl<'a> Registers<'a> {
     /// `info` is the kernel's record of the same signal.
     #[must_use]
     pub unsafe fn fault(&self, info: *const siginfo_t) -> Fault {
+        // SAFETY: by the contract.
+        let (address, kind) = unsafe { ((*info).si_addr() as u64, (*info).si_code) };
+        let syndrome = self.syndrome().filter(|_| FAULTS.contains(&kind));
         Fault {
-            // SAFETY: by the contract.
-            address: unsafe { (*info).si_addr() } as u64,
+            address,
             pc: self.pc(),
-            write: self.syndrome().is_some_and(|esr| esr & WRITES != 0),
+            write: syndrome.is_some_and(|esr| esr & WRITES != 0 && esr & MAINTAINS == 0),
             protection: false,
         }
     }

@@ -8,6 +8,7 @@ pub mod float;
 pub mod jump;
 pub mod lines;
 pub mod loops;
+pub mod questions;
 pub mod register;
 pub mod switch;
 pub mod thread;

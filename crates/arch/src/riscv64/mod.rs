@@ -1,0 +1,22 @@
+//! RISC-V with 64 bits.
+
+pub mod call;
+pub mod counter;
+#[path = "../lacking/counting.rs"]
+pub mod counting;
+#[path = "../lacking/feature.rs"]
+pub mod feature;
+pub mod float;
+pub mod jump;
+pub mod lines;
+pub mod loops;
+#[path = "../lacking/questions.rs"]
+pub mod questions;
+pub mod register;
+pub mod switch;
+pub mod thread;
+
+use crate::target::Target;
+
+/// The architecture that this is compiled for.
+pub const HERE: Target = Target::Riscv64;
