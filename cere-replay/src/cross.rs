@@ -266,6 +266,21 @@ fn told(replay: Replay, untimed: bool) -> Replay {
     }
 }
 
+/// Refuses a codelet of another architecture where nobody asked for code for this one.
+pub(crate) fn is_asked(manifest: &Manifest, options: &Options) -> Result<(), ReplayError> {
+    let captured = manifest.machine.target().unwrap_or(options.target());
+    if captured == options.target() || options.settings.cross.is_some() {
+        return Ok(());
+    }
+    Err(ReplayError::Crossing {
+        codelet: manifest.name.clone(),
+        target: options.target().to_string(),
+        why: format!(
+            "it was captured on {captured}, and this command takes codelets of its own architecture alone; `cere replay` takes it"
+        ),
+    })
+}
+
 /// Refuses what cannot be replayed on the target whatever its code is.
 fn fits(manifest: &Manifest, cross: &Cross, options: &Options) -> Result<(), ReplayError> {
     let refuse = |why: &str| {

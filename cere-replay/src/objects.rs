@@ -2,7 +2,7 @@
 
 use crate::compile::{self, Code, Compiled};
 use crate::keep::Keep;
-use crate::{Options, ReplayError, SameCode, apart, check, code, glue, link};
+use crate::{Options, ReplayError, SameCode, apart, check, code, cross, glue, link};
 use cere_format::package::Manifest;
 use cere_toolchain::{flags, io};
 use std::collections::BTreeSet;
@@ -87,6 +87,7 @@ pub(crate) fn objects(
     options: &Options,
 ) -> Result<Objects, ReplayError> {
     check::check(manifest)?;
+    cross::is_asked(manifest, options)?;
     flags::check(&options.settings.flags)?;
     std::fs::create_dir_all(&options.cache).map_err(io("create", &options.cache))?;
     let runtime = apart::runtime(options)?;

@@ -4,7 +4,7 @@
 use crate::apart::{self, Runtime};
 use crate::compile::{self, Compiled};
 use crate::glue::{self, Glue};
-use crate::{Built, Options, ReplayError, SameCode, check, limit, link};
+use crate::{Built, Options, ReplayError, SameCode, check, cross, limit, link};
 use cere_format::package::{Manifest, PackageUnit};
 use cere_toolchain::command::{hash, run};
 use cere_toolchain::{cached, flags, io, unit};
@@ -38,6 +38,7 @@ impl Plain {
     /// Of a package, under the flags of the settings.
     pub fn of(package: &Path, manifest: &Manifest, options: &Options) -> Result<Self, ReplayError> {
         check::check(manifest)?;
+        cross::is_asked(manifest, options)?;
         flags::check(&options.settings.flags)?;
         std::fs::create_dir_all(&options.cache).map_err(io("create", &options.cache))?;
         let runtime = apart::runtime(options)?;

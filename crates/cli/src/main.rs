@@ -189,7 +189,17 @@ fn parse() -> anyhow::Result<Cli> {
 /// Runs the subcommand that was parsed.
 fn run(cli: Cli) -> anyhow::Result<u8> {
     cli.messages.apply();
-    here::check(&cli.command)?;
+    let captures = matches!(
+        cli.command,
+        Command::Instrument(_)
+            | Command::Profile(_)
+            | Command::Capture(_)
+            | Command::Study(_)
+            | Command::Hybrid(_)
+    );
+    if captures {
+        here::captures(cere_arch::HERE)?;
+    }
     match cli.command {
         Command::Instrument(options) => instrument::run(&options),
         Command::Regions(options) => regions::run(&options),

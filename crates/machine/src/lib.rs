@@ -40,7 +40,10 @@ use thiserror::Error;
 /// Why a probe is not run on `here`.
 #[must_use]
 pub fn not_here(here: Target) -> String {
-    format!("the probe is machine code for x86-64, this machine is {here}")
+    format!(
+        "the probe is machine code for x86-64, this machine is {}",
+        here.processor()
+    )
 }
 
 /// What stops a measurement.

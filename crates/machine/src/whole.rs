@@ -100,7 +100,8 @@ fn left_out(here: Target) -> Option<String> {
     (here != Target::X86_64).then(|| {
         format!(
             "operations, peaks, bandwidths and contention of memory were not measured: their probes are machine code for x86-64, this \
-             machine is {here}"
+             machine is {}",
+            here.processor()
         )
     })
 }

@@ -1,5 +1,6 @@
 //! End to end, but for what has a harness of its own or times.
 
+mod aarch64;
 mod addresses;
 mod bad_input;
 mod broken_off;
