@@ -1,8 +1,8 @@
 //! What a replay found.
 
-use crate::cross::Crossed;
 use crate::energy::Energy;
 use crate::operand;
+use crate::target::Crossed;
 use cere_format::package::CapturedFunction;
 use cere_format::replay::{Comparison, Preparation, SetAside, Verdict, Warmup};
 use serde::{Deserialize, Serialize};

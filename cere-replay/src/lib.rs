@@ -14,7 +14,7 @@
 //! | [`glue`] | what the units need from the captured process, as assembly |
 //! | [`link`] | the executable, within reach of the captured image |
 //! | [`counters`] | counters of the kernel that measure a replay |
-//! | [`cross`] | replays on another architecture than that of the capture |
+//! | `target`, [`cross`], `crossed` | another architecture than that of the capture; its code; replays there |
 //! | [`operand`] | parts of a codelet's memory whose place in the caches is given |
 //! | [`plain`] | units as IR that needs no plugin, for folders that build without CERE |
 //! | [`plan`] | the plan that the executable reads |
@@ -37,6 +37,7 @@ pub mod code;
 pub mod compile;
 pub mod counters;
 pub mod cross;
+mod crossed;
 mod energy;
 mod error;
 mod finished;
@@ -58,6 +59,7 @@ mod process;
 pub mod run;
 mod settings;
 mod survival;
+mod target;
 pub mod unread;
 mod unset;
 pub mod wrong;
@@ -87,7 +89,7 @@ pub fn replay(package: &Path, options: &Options) -> Result<Replay, ReplayError> 
     let package = std::fs::canonicalize(package).map_err(io("open", package))?;
     let manifest = manifest(&package)?;
     if let Some(cross) = &options.settings.cross {
-        return cross::replay(&package, &manifest, cross, options);
+        return crossed::replay(&package, &manifest, cross, options);
     }
     let built = build(&package, &manifest, options)?;
     let mut replay = run::run(&package, &manifest, &built, options)?;

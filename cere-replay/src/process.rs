@@ -1,10 +1,10 @@
 //! Starts a replay executable in the sandbox and reads its outcome.
 
 use crate::counters::{Opening, Readings};
-use crate::cross::Emulator;
 use crate::energy;
 use crate::limit::{self, Limit};
 use crate::place::{Place, read};
+use crate::target::Emulator;
 use crate::{Options, ReplayError};
 use cere_format::package::Manifest;
 use cere_format::replay::{ENV_PLAN, ReplayOutcome, ReplayPlan, Unset};

@@ -1,7 +1,7 @@
 //! What is to be replayed how.
 
-use crate::cross::Cross;
 use crate::kept::pool::Keepers;
+use crate::target::Cross;
 use cere_arch::target::Target;
 use cere_format::build::Ablation;
 use cere_format::replay::{ChangedMemory, Operand, Repetitions, Warmup};

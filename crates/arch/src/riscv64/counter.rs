@@ -2,6 +2,15 @@
 
 use core::arch::asm;
 
+/// Its name.
+pub const NAME: &str = "time counter";
+
+/// Whether its rate is constant: the architecture says so, whatever `/proc/cpuinfo` does.
+#[must_use]
+pub fn is_steady(_information: &str) -> Option<bool> {
+    Some(true)
+}
+
 /// Whether the kernel can have readings of the counter fault: it cannot.
 pub const CAN_FAULT: bool = false;
 
