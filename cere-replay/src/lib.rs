@@ -14,6 +14,7 @@
 //! | [`glue`] | what the units need from the captured process, as assembly |
 //! | [`link`] | the executable, within reach of the captured image |
 //! | [`counters`] | counters of the kernel that measure a replay |
+//! | [`edited`] | code whose assembly is edited before it is assembled |
 //! | [`cross`] | replays on another architecture than that of the capture |
 //! | [`operand`] | parts of a codelet's memory whose place in the caches is given |
 //! | [`plain`] | units as IR that needs no plugin, for folders that build without CERE |
@@ -37,6 +38,7 @@ pub mod code;
 pub mod compile;
 pub mod counters;
 pub mod cross;
+pub mod edited;
 mod energy;
 mod error;
 mod finished;
