@@ -15,6 +15,10 @@ use std::path::Path;
 const WANTED: f64 = 0.9999;
 /// Pieces, at most.
 const MOST: usize = 2000;
+/// Instructions of a loop with the loops inside it written out, at most: more than any processor looks ahead.
+const WRITTEN_OUT: usize = 600;
+/// Share of its iterations by which a loop may run more or less often each time, to be written out.
+const UNEVEN: f64 = 0.05;
 
 /// A straight piece of code.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +27,8 @@ pub struct Piece {
     pub lines: Vec<String>,
     /// How often it ran.
     pub times: u64,
+    /// Instructions that it executed, those of the loops inside it as often as they ran.
+    pub executed: u64,
 }
 
 /// What ran.
@@ -65,16 +71,62 @@ fn joined(pieces: &[Piece], target: Target) -> Vec<Piece> {
             before.times == piece.times && last.is_none_or(|line| !leaves(target, line))
         });
         match before {
-            Some(before) => before.lines.extend(piece.lines.iter().cloned()),
+            Some(before) => {
+                before.lines.extend(piece.lines.iter().cloned());
+                before.executed += piece.executed;
+            }
             None => all.push(piece.clone()),
         }
     }
     all
 }
 
+/// Iterations of the loop `inner` in each run of the piece before it, which the piece after it follows; none if it is no such loop, or
+/// its iterations are too many or too uneven to be written out.
+fn iterations([before, inner, after]: [&Piece; 3], target: Target) -> Option<usize> {
+    let around = before.times == after.times && before.times < inner.times;
+    let left = |piece: &Piece| piece.lines.last().is_some_and(|line| leaves(target, line));
+    if !around || left(before) || left(inner) {
+        return None;
+    }
+    let each = inner.times as f64 / before.times as f64;
+    let lines = each * inner.lines.len() as f64 + (before.lines.len() + after.lines.len()) as f64;
+    let even = (each - each.round()).abs() <= UNEVEN * each;
+    (even && lines <= WRITTEN_OUT as f64).then(|| each.round() as usize)
+}
+
+/// Pieces with short loops written out in the loop around them, so that the model sees what overlaps: a processor begins the next run of
+/// a short loop before the last one ends.
+fn written_out(pieces: &[Piece], target: Target) -> Vec<Piece> {
+    let mut all = joined(pieces, target);
+    loop {
+        let three = |at: usize| [&all[at - 1], &all[at], &all[at + 1]];
+        let mut inner = 1..all.len().saturating_sub(1);
+        let found = inner.find_map(|at| Some((at, iterations(three(at), target)?)));
+        let Some((at, times)) = found else {
+            return all;
+        };
+        let body = vec![all[at].lines.as_slice(); times].concat();
+        let [first, second, third] = three(at);
+        let lines = [&first.lines[..], &body, &third.lines].concat();
+        let whole = Piece {
+            lines,
+            times: first.times,
+            executed: first.executed + second.executed + third.executed,
+        };
+        all.splice(at - 1..=at + 1, [whole]);
+        all = joined(&all, target);
+    }
+}
+
 impl Piece {
-    fn executed(&self) -> u64 {
-        self.times.saturating_mul(self.lines.len() as u64)
+    /// A piece without loops inside.
+    pub fn new(lines: Vec<String>, times: u64) -> Self {
+        Self {
+            executed: times.saturating_mul(lines.len() as u64),
+            lines,
+            times,
+        }
     }
 
     fn modelled(&self, target: Target) -> impl Iterator<Item = &str> {
@@ -100,15 +152,17 @@ impl Code {
     }
 }
 
-/// The function that an instruction calls.
+/// The function that an instruction calls, or jumps to as its last act.
 fn called(target: Target, line: &str) -> Option<&str> {
     let mut words = line.split_whitespace();
     let (mnemonic, operand) = (words.next()?, words.next().unwrap_or_default());
-    let call = match target {
-        Target::Aarch64 => ["bl", "blr"].contains(&mnemonic),
-        _ => mnemonic.starts_with("call"),
+    let (call, jump) = match target {
+        Target::Aarch64 => (["bl", "blr"].contains(&mnemonic), mnemonic == "b"),
+        _ => (mnemonic.starts_with("call"), mnemonic.starts_with("jmp")),
     };
+    let last = jump && !operand.starts_with(['.', '*']);
     let indirect = mnemonic == "blr" || operand.starts_with('*');
+    let call = call || last;
     call.then(|| match indirect {
         true => "what a pointer names",
         false => operand.trim_matches('"').trim_end_matches("@PLT"),
@@ -124,16 +178,16 @@ pub fn cost(
     codelet: &str,
 ) -> Result<Cost, ModelError> {
     let target = processor.target;
-    let mut pieces = joined(&code.pieces, target);
-    pieces.sort_by_key(|piece| Reverse(piece.executed()));
+    let mut pieces = written_out(&code.pieces, target);
+    pieces.sort_by_key(|piece| Reverse(piece.executed));
     let mut seen = 0.0;
     let enough = pieces.iter().position(|piece| {
-        seen += piece.executed() as f64;
+        seen += piece.executed as f64;
         seen >= WANTED * code.executed
     });
     pieces.truncate(enough.map_or(MOST, |last| (last + 1).min(MOST)));
     let bare = |piece: &Piece| piece.modelled(target).next().is_none();
-    let free: u64 = pieces.iter().filter(|p| bare(p)).map(Piece::executed).sum();
+    let free: u64 = pieces.iter().filter(|p| bare(p)).map(|p| p.executed).sum();
     pieces.retain(|piece| !bare(piece));
     let mut text = String::new();
     for (number, piece) in pieces.iter().enumerate() {
@@ -173,8 +227,10 @@ fn add_up(printed: [&str; 2], pieces: &[Piece], target: Target) -> Result<(f64, 
             continue;
         }
         let each = (long.summary_view.cycles - short.summary_view.cycles).max(0.0) / more;
-        cycles += piece.times as f64 * each;
-        known += piece.executed() as f64;
+        let executed = piece.executed as f64;
+        // A loop that is written out may run a little more or less often.
+        cycles += each * executed / piece.lines.len().max(1) as f64;
+        known += executed;
     }
     Ok((cycles, known))
 }
@@ -185,10 +241,7 @@ mod tests {
     use Target::{Aarch64, X86_64};
 
     fn piece(lines: &[&str], times: u64) -> Piece {
-        Piece {
-            lines: lines.iter().map(|line| (*line).to_owned()).collect(),
-            times,
-        }
+        Piece::new(lines.iter().map(|line| (*line).to_owned()).collect(), times)
     }
 
     #[test]
@@ -202,6 +255,27 @@ mod tests {
         let all = joined(&pieces, Aarch64);
         let lines: Vec<usize> = all.iter().map(|p| p.lines.len()).collect();
         assert_eq!(lines, [4, 1, 1]);
+    }
+
+    #[test]
+    fn short_loops_are_written_out() {
+        let nest = |inner| {
+            [
+                piece(&["movi\td0, #0"], 10),
+                piece(
+                    &["ldr\td1, [x1], #8", "fadd\td0, d0, d1", "b.ne\t.LBB0_2"],
+                    inner,
+                ),
+                piece(&["str\td0, [x2], #8", "b.ne\t.LBB0_1"], 10),
+            ]
+        };
+        let all = written_out(&nest(40), Aarch64);
+        assert_eq!((all.len(), all[0].lines.len(), all[0].times), (1, 15, 10));
+        assert_eq!(all[0].executed, 150);
+        // Of 41 iterations one more is a little, of 45 half a one is not; of too many none is written out.
+        assert_eq!(written_out(&nest(41), Aarch64).len(), 1);
+        assert_eq!(written_out(&nest(45), Aarch64).len(), 3);
+        assert_eq!(written_out(&nest(10_000), Aarch64).len(), 3);
     }
 
     #[test]
@@ -223,5 +297,9 @@ mod tests {
         assert_eq!(called(X86_64, "callq\tmemset@PLT"), Some("memset"));
         assert_eq!(called(X86_64, "callq\t*%rax"), Some("what a pointer names"));
         assert_eq!(called(X86_64, "cltq"), None);
+        assert_eq!(called(X86_64, "jmp\tmemset@PLT"), Some("memset"));
+        assert_eq!(called(X86_64, "jmpq\t*(%rax,%rcx,8)"), None);
+        assert_eq!(called(Aarch64, "b\tmemset"), Some("memset"));
+        assert_eq!(called(Aarch64, "b\t.LBB0_1"), None);
     }
 }

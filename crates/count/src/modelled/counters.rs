@@ -150,10 +150,8 @@ fn code(segments: &[Segment], times: &[u64], invoke: &str) -> Result<Code, Model
     let entry = segments.iter().position(|s| own(&s.function));
     let invocations = entry.and_then(|entry| times.get(entry)).copied();
     let invocations = invocations.filter(|times| *times > 0);
-    let pieces = segments.iter().zip(times).map(|(segment, times)| Piece {
-        lines: segment.lines.clone(),
-        times: *times,
-    });
+    let pieces = segments.iter().zip(times);
+    let pieces = pieces.map(|(segment, times)| Piece::new(segment.lines.clone(), *times));
     let pieces: Vec<Piece> = pieces.filter(|piece| piece.times > 0).collect();
     let executed = pieces.iter().map(|p| p.times as f64 * p.lines.len() as f64);
     let functions: HashSet<String> = segments.iter().map(|s| s.function.clone()).collect();

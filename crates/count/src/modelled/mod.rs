@@ -146,11 +146,9 @@ fn counted(package: &Path, options: &Options) -> Result<Code, ModelError> {
         blocks.add(text, |name| functions.contains(name));
     }
     let pieces = model::pieces(&counted.code, &counted.tally.segments, &blocks);
-    let piece = |piece: &model::Piece| Piece {
-        lines: (piece.lines.iter().flat_map(|text| text.lines()))
-            .map(str::to_owned)
-            .collect(),
-        times: piece.times,
+    let piece = |piece: &model::Piece| {
+        let lines = piece.lines.iter().flat_map(|text| text.lines());
+        Piece::new(lines.map(str::to_owned).collect(), piece.times)
     };
     Ok(Code {
         pieces: pieces.iter().map(piece).collect(),
