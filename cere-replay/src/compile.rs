@@ -104,6 +104,8 @@ pub enum Code {
     Traced,
     /// It reports what it executes ([`cere_format::count`]).
     Counted,
+    /// What was done to its assembly ([`crate::edited`]).
+    Edited,
 }
 
 /// The compiler of a unit.
@@ -417,6 +419,20 @@ pub fn remarks(
     options: &Options,
 ) -> Result<Vec<String>, ReplayError> {
     texts(package, manifest, Form::Remarks, Some(lined), options)
+}
+
+/// Unit by unit, files with the assembly of code as it is timed.
+pub(crate) fn to_edit(
+    package: &Path,
+    manifest: &Manifest,
+    options: &Options,
+) -> Result<Vec<Compiled>, ReplayError> {
+    let wanted = Wanted {
+        code: Code::Timed,
+        form: Form::Assembly,
+        lined: None,
+    };
+    every(package, manifest, wanted, options)
 }
 
 /// What all units become, as text.

@@ -15,6 +15,7 @@
 //! | [`link`] | the executable, within reach of the captured image |
 //! | [`counters`] | counters of the kernel that measure a replay |
 //! | `target`, [`cross`], `crossed` | another architecture than that of the capture; its code; replays there |
+//! | [`edited`] | code whose assembly is edited before it is assembled |
 //! | [`operand`] | parts of a codelet's memory whose place in the caches is given |
 //! | [`plain`] | units as IR that needs no plugin, for folders that build without CERE |
 //! | [`plan`] | the plan that the executable reads |
@@ -38,6 +39,7 @@ pub mod compile;
 pub mod counters;
 pub mod cross;
 mod crossed;
+pub mod edited;
 mod energy;
 mod error;
 mod finished;

@@ -90,8 +90,18 @@ pub(crate) fn objects(
     cross::is_asked(manifest, options)?;
     flags::check(&options.settings.flags)?;
     std::fs::create_dir_all(&options.cache).map_err(io("create", &options.cache))?;
+    let compiled = compile::all(package, manifest, kind, options)?;
+    joined(compiled, manifest, kind, options)
+}
+
+/// Units that were compiled, with the runtime.
+pub(crate) fn joined(
+    mut compiled: Vec<Compiled>,
+    manifest: &Manifest,
+    kind: Code,
+    options: &Options,
+) -> Result<Objects, ReplayError> {
     let runtime = apart::runtime(options)?;
-    let mut compiled = compile::all(package, manifest, kind, options)?;
     let renamed = apart::rename_in_units(manifest, &mut compiled, &runtime, options)?;
     Ok(Objects {
         compiled,

@@ -47,13 +47,15 @@ pub enum Watch {
     Stores(Vec<u64>),
     /// What is found out, or known, of bytes that nobody set.
     Unset(Unset),
+    /// Edited code, which writes into this file.
+    File(PathBuf),
 }
 
 impl Watch {
     /// What the executable inherits.
     fn descriptors(&self) -> Vec<RawFd> {
         match self {
-            Self::Clock | Self::Stores(_) | Self::Unset(_) => Vec::new(),
+            Self::Clock | Self::Stores(_) | Self::Unset(_) | Self::File(_) => Vec::new(),
             Self::Stream(stream) => vec![stream.as_raw_fd()],
             Self::Counters(counters) => counters.descriptors(),
             Self::Energy(counters, _) => {
@@ -71,6 +73,7 @@ fn task(
     plan: &ReplayPlan,
     place: &Place,
     limit: &Limit,
+    watch: &Watch,
     options: &Options,
 ) -> Task {
     let mut read = vec![plan.package.clone(), place.plan()];
@@ -81,12 +84,16 @@ fn task(
         }
         None => executable.to_owned(),
     };
+    let mut write = vec![plan.outcome.clone()];
+    if let Watch::File(file) = watch {
+        write.push(file.clone());
+    }
     Task {
         kind: Kind::Replay,
         read,
         libraries: libraries(manifest, options),
         execute: Some(execute),
-        write: vec![plan.outcome.clone()],
+        write,
         seconds: limit.time.as_secs(),
     }
 }
@@ -143,6 +150,7 @@ pub(crate) fn command(
     let mut command = match emulator(options) {
         Some(emulator) => {
             let mut command = Command::new(&emulator.program);
+            command.args(&emulator.arguments);
             command.arg("-L").arg(&emulator.root).arg(executable);
             command
         }
@@ -252,7 +260,7 @@ pub(crate) fn prepared(
     options: &Options,
 ) -> Result<Command, ReplayError> {
     place.prepare(plan)?;
-    let task = task(executable, manifest, plan, place, limit, options);
+    let task = task(executable, manifest, plan, place, limit, watch, options);
     let environment = environment(plan, place, options);
     Ok(command(
         executable,
@@ -284,9 +292,9 @@ pub fn outcome(
     }
     let place = Place::in_cache(&options.cache)?;
     plan.outcome = place.outcome();
-    let slowed = matches!(watch, Watch::Stream(_) | Watch::Stores(_));
+    let slowed = matches!(watch, Watch::Stream(_) | Watch::Stores(_) | Watch::File(_));
     match &watch {
-        Watch::Clock => {}
+        Watch::Clock | Watch::File(_) => {}
         Watch::Stores(words) => plan.stores = Some(words.clone()),
         Watch::Unset(unset) => plan.unset = unset.clone(),
         Watch::Stream(stream) => plan.count = Some(stream.as_raw_fd()),
@@ -313,7 +321,8 @@ pub fn outcome(
         | Watch::Clock
         | Watch::Energy(..)
         | Watch::Stores(_)
-        | Watch::Unset(_) => None,
+        | Watch::Unset(_)
+        | Watch::File(_) => None,
     };
     let status = wait::within(&mut child, limit.time).map_err(io("wait for", executable))?;
     let Some(status) = status else {

@@ -115,6 +115,18 @@ pub fn run_traced(
     Ok((watched.replay, watched.stores.unwrap_or_default()))
 }
 
+/// Runs `built`, whose code was edited and writes into `file`.
+pub fn run_edited(
+    package: &Path,
+    manifest: &Manifest,
+    built: &Built,
+    file: &Path,
+    options: &Options,
+) -> Result<Replay, ReplayError> {
+    let watch = Watch::File(file.to_owned());
+    Ok(watched(package, manifest, built, watch, options)?.replay)
+}
+
 /// Runs `built` to find out which bytes nobody set, or without comparing those; the words that differ, if they are asked for and not
 /// too many.
 pub fn run_unset(
@@ -192,7 +204,7 @@ fn watched(
     let mut plan = plan::plan(absolute, Default::default(), warmup, manifest, options);
     plan.operands = resolved.plan;
     // What is counted is not timed, and not warmed up.
-    if !emulated && !matches!(watch, Watch::Stream(_) | Watch::Stores(_)) {
+    if !emulated && !matches!(watch, Watch::Stream(_) | Watch::Stores(_) | Watch::File(_)) {
         plan.survival_ns = survival(warmup, &options.cache)?;
     }
     let (number, beside) = match watch {

@@ -23,6 +23,8 @@ pub struct Cross {
 pub struct Emulator {
     /// The program, which takes `-L ROOT`.
     pub program: PathBuf,
+    /// What it takes before that.
+    pub arguments: Vec<String>,
     /// The directory that stands for `/` when the target's loader and libraries are looked for.
     pub root: PathBuf,
 }

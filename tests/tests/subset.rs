@@ -335,6 +335,98 @@ fn linked_replays_need_no_compiler() -> Result<()> {
     Ok(())
 }
 
+fn model(at: &Path, to: &str, more: &[&str]) -> Command {
+    let mut command = cere(at);
+    command.args(["measure", "few.cere", "-o", to, "--model"]);
+    command.args(more);
+    command
+}
+
+/// A model of a processor stands for a machine that is not there, and is called no measurement wherever its times go.
+#[test]
+fn a_model_is_no_measurement() -> Result<()> {
+    let at = tempfile::tempdir()?;
+    let at = at.path();
+    let few = ["--json", "--clusters", "3", "-o", "few.cere"];
+    found(&mut subset(at, &few))?;
+    let slow = ["icelake-server", "--hertz", "2e9", "--json"];
+    let slow = found(&mut model(at, "slow.json", &slow))?;
+    ensure!(slow["model"]["cpu"] == "icelake-server", "{slow:#}");
+    let basis = slow["basis"].as_str().context("a basis")?;
+    ensure!(basis.ends_with("no measurement"), "{basis}");
+    // What runs is counted, so that a frequency is all that changes a time.
+    let fast = ["icelake-server", "--hertz", "4e9", "--json"];
+    let fast = found(&mut model(at, "fast.json", &fast))?;
+    let seconds = |of: &Value| -> Vec<f64> {
+        let all = of["codelets"].as_array().map_or(&[][..], Vec::as_slice);
+        let each = all.iter().map(|c| c["rounds"][0]["seconds"].as_f64());
+        each.map(Option::unwrap_or_default).collect()
+    };
+    let pairs: Vec<(f64, f64)> = seconds(&slow).into_iter().zip(seconds(&fast)).collect();
+    let twice = |(slow, fast): &(f64, f64)| *fast > 0.0 && (slow / fast - 2.0).abs() < 1e-9;
+    ensure!(!pairs.is_empty() && pairs.iter().all(twice), "{pairs:?}");
+    let predict = |files: &[&str]| {
+        let mut command = cere(at);
+        command.args(["predict", "--machine"]).args(files);
+        command
+    };
+    let said = succeed(&mut predict(&["slow.json"]))?;
+    ensure!(text(&said).contains("no measurement"), "{}", text(&said));
+    let told = found(&mut predict(&["slow.json", "--json"]))?;
+    ensure!(told["model"]["hertz"] == 2e9, "{told:#}");
+    // The code as built over itself is 1, whatever the model.
+    let itself = [
+        "icelake-server",
+        "--hertz",
+        "2e9",
+        "--baseline",
+        "icelake-server@2e9",
+    ];
+    let itself = found(model(at, "itself.json", &itself).arg("--json"))?;
+    let rounds = &itself["codelets"][0]["rounds"][0];
+    ensure!(rounds["seconds"] == rounds["built"], "{itself:#}");
+    // Beside measurements it has its name.
+    let here = found(measure(at, "few.cere", "here.json").arg("--json"))?;
+    ensure!(
+        here["model"].is_null() && here["basis"] == "measured on x86_64",
+        "{here:#}"
+    );
+    let ranked = found(&mut predict(&[
+        "here.json",
+        "slow.json",
+        "--rank",
+        "--json",
+    ]))?;
+    ensure!(
+        ranked[0]["modelled"] == value!([slow["label"]]),
+        "{ranked:#}"
+    );
+    ensure!(ranked[0]["sure"] == false, "{ranked:#}");
+    for (arguments, part) in [
+        (&["nosuch"][..], "has no model"),
+        (&["znver4"], "--hertz"),
+        (&["znver4", "--hertz", "3"], "2.5e9"),
+        (&["neoverse-n1", "--baseline", "icelake-server"], "--hertz"),
+        (&["neoverse-n1", "--prebuilt"], "--prebuilt"),
+    ] {
+        refused(&mut model(at, "x.json", arguments), part)?;
+    }
+    // Of another architecture: with its runtime and an emulator, or a word on what is missing.
+    let run = output(&mut model(at, "arm.json", &["neoverse-n1"]))?;
+    let said = text(&run);
+    match run.status.success() {
+        true => ensure!(
+            read(&at.join("arm.json"))?["model"]["architecture"] == "aarch64",
+            "{said}"
+        ),
+        false => ensure!(
+            said.contains("make cross") || said.contains("install"),
+            "{said}"
+        ),
+    }
+    Ok(())
+}
+
 #[test]
 fn what_is_wrong_is_named() -> Result<()> {
     let at = tempfile::tempdir()?;

@@ -3,11 +3,14 @@
 use crate::options::{self, Flags, Nodes, Timing};
 use crate::show;
 use anyhow::{Context, Result};
-use cere_catalogue::{OrCoded, bail, codes};
+use cere_catalogue::{OrCoded, anyhow, bail, codes};
 use cere_format::untrusted::is_plain;
+use cere_measure::Settings;
 use cere_nodes::Place;
+use cere_predict::subset::Model;
 use cere_predict::subset::archive;
 use cere_predict::subset::measure::{self, How, Request};
+use cere_predict::subset::modelled::Processor;
 use cere_replay::{Team, Tolerance};
 use cere_system::console::{note, print, progress};
 use std::collections::BTreeMap;
@@ -31,11 +34,16 @@ Work that is done lies in FILE.work until all is: an interrupted call goes on th
 machines of one kind: ssh:HOST,HOST (cere has to be in PATH there), slurm (array jobs, the directory has to be shared), hq\n\
 (HyperQueue).\n\
 \n\
+--model needs no such machine: code is made for that processor (for AArch64 with -mcpu=CPU), what runs is counted here (under\n\
+qemu-aarch64), and llvm-mca says what each piece takes. It simulates no caches and no misses of branches: a stand-in that is\n\
+called so wherever its times go.\n\
+\n\
 With --flags on the machine of the reference times, the code as built is replayed in turns with that of the flags.\n\
 \n\
 Examples:\n\
 \x20 cere measure nas.cere -o zen5.json\n\
 \x20 cere measure nas.cere -o zen5.json --on slurm --partition zen5\n\
+\x20 cere measure nas.cere -o n1.json --model neoverse-n1 --baseline icelake-server@2.6e9\n\
 \x20 cere measure nas.cere -o o1.json --flags -O1 --run 'cg=./cg.O1'")]
 pub struct Options {
     /// Archive of `cere subset`
@@ -72,6 +80,15 @@ pub struct Options {
     /// Also run a program here, by its name in the subset, to compare its prediction with: the fastest of 3 runs
     #[arg(long, value_name = "NAME=COMMAND")]
     run: Vec<String>,
+    /// Model a processor that is not there by llvm-mca, which takes all data from the first cache: LLVM's name of it, e.g. neoverse-n1
+    #[arg(long, value_name = "CPU", conflicts_with_all = ["prebuilt", "run", "rounds"])]
+    model: Option<String>,
+    /// Cycles a second of the modelled processor [default: that of Graviton machines; other processors have none]
+    #[arg(long, value_name = "HZ", requires = "model", value_parser = hertz)]
+    hertz: Option<f64>,
+    /// Also model the reference machine, and predict by the ratio of both models: CPU, or CPU@HZ
+    #[arg(long, value_name = "CPU@HZ", requires = "model")]
+    baseline: Option<String>,
     #[command(flatten)]
     nodes: Nodes,
     #[command(flatten)]
@@ -121,14 +138,27 @@ pub fn run(options: &Options) -> Result<u8> {
     }
     let names: Vec<&str> = subset.programs.iter().map(|p| p.name.as_str()).collect();
     let programs = options.programs(&names)?;
-    let how = How::of(&settings, options.prebuilt, &subset.machine.id);
+    let model = options.model(&settings)?;
+    if let Some(target) = model.as_ref().map(|model| &model.processor) {
+        let mut flags = target.flags();
+        flags.append(&mut settings.flags);
+        settings.flags = flags;
+    }
+    let how = How {
+        model,
+        ..How::of(&settings, options.prebuilt, &subset.machine.id)
+    };
     let measurement = measure::measure(
         &Request {
             archive: &options.subset,
             subset,
             output: &options.output,
             how,
-            rounds: options.rounds as usize,
+            // A model says the same each time.
+            rounds: options
+                .model
+                .as_ref()
+                .map_or(options.rounds as usize, |_| 1),
             per_chunk: options.nodes.chunk().unwrap_or(CHUNK),
             place: &place,
             label: options.label.clone(),
@@ -145,7 +175,40 @@ pub fn run(options: &Options) -> Result<u8> {
     Ok(u8::from(failed))
 }
 
+/// A frequency in hertz.
+fn hertz(text: &str) -> Result<f64, String> {
+    let hertz = text.parse::<f64>().map_err(|e| e.to_string())?;
+    match (1e6..=1e11).contains(&hertz) {
+        true => Ok(hertz),
+        false => Err("a frequency in hertz is needed, e.g. 2.5e9".to_owned()),
+    }
+}
+
 impl Options {
+    /// What is to be modelled; none: replays are timed.
+    fn model(&self, settings: &Settings) -> Result<Option<Model>> {
+        let Some(cpu) = &self.model else {
+            return Ok(None);
+        };
+        let named = |cpu, hertz| Processor::named(cpu, hertz, &settings.sandbox);
+        let processor = named(cpu, self.hertz).context("--model")?;
+        let baseline = self.baseline.as_ref().map(|text| {
+            let (cpu, frequency) = match text.split_once('@') {
+                Some((cpu, frequency)) => (cpu, Some(hertz(frequency))),
+                None => (text.as_str(), None),
+            };
+            let frequency = frequency
+                .transpose()
+                .map_err(|why| anyhow!(E8002, "{why}"))?;
+            named(cpu, frequency)
+        });
+        let baseline = baseline.transpose().context("--baseline")?;
+        Ok(Some(Model {
+            processor,
+            baseline,
+        }))
+    }
+
     /// Seconds of the programs that are run; `names`: those of the subset.
     fn programs(&self, names: &[&str]) -> Result<BTreeMap<String, f64>> {
         let mut commands = Vec::new();

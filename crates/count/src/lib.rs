@@ -17,6 +17,7 @@
 //! | [`topdown`] | where the processor's slots go, by those counters |
 //! | [`vivo`] | counts invocations inside the program |
 //! | [`fidelity`] | compares the two |
+//! | [`modelled`] | cycles of a codelet on another processor, by llvm-mca |
 //! | [`metrics`] | vectors of metrics, for clustering |
 //! | [`listing`] | machine code beside its source, with executions |
 
@@ -32,6 +33,7 @@ pub mod image;
 pub mod listing;
 pub mod mca;
 pub mod metrics;
+pub mod modelled;
 pub mod stream;
 pub mod tally;
 pub mod topdown;

@@ -1,6 +1,7 @@
 //! llvm-mca, LLVM's model of processors: how it is asked about straight code, and what it prints. It knows no caches: all data
 //! is in L1, and no load waits for a store.
 
+use cere_arch::target::Target;
 use cere_sandbox::Sandbox;
 use cere_toolchain::command::Line;
 use cere_toolchain::unit::MCA;
@@ -10,12 +11,13 @@ use serde::Deserialize;
 /// under way.
 pub const ITERATIONS: [u32; 2] = [100, 300];
 
-/// The call that models a processor for so many iterations of each piece, without its input.
+/// The call that models a processor of an architecture for so many iterations of each piece, without its input.
 #[must_use]
-pub fn line(processor: &str, iterations: u32, sandbox: &Sandbox) -> Line {
+pub fn line(target: Target, processor: &str, iterations: u32, sandbox: &Sandbox) -> Line {
     Line::new(MCA)
         .confined(sandbox)
-        .args(["-mtriple=x86_64", "--json", "-instruction-info=0"])
+        .arg(format!("-mtriple={}", target.processor()))
+        .args(["--json", "-instruction-info=0"])
         .arg("-skip-unsupported-instructions=any")
         .arg(format!("-mcpu={processor}"))
         .arg(format!("-iterations={iterations}"))
@@ -23,15 +25,22 @@ pub fn line(processor: &str, iterations: u32, sandbox: &Sandbox) -> Line {
 
 /// `lines` as a piece of its own in llvm-mca's input.
 #[must_use]
-pub fn piece<'a>(name: &str, lines: impl Iterator<Item = &'a str>) -> String {
+pub fn piece<'a>(target: Target, name: &str, lines: impl Iterator<Item = &'a str>) -> String {
+    let comment = match target {
+        Target::Aarch64 => "//",
+        Target::X86_64 | Target::Riscv64 => "#",
+    };
     let lines: String = lines.map(|line| format!("\t{line}\n")).collect();
-    format!("# LLVM-MCA-BEGIN {name}\n{lines}# LLVM-MCA-END\n")
+    format!("{comment} LLVM-MCA-BEGIN {name}\n{lines}{comment} LLVM-MCA-END\n")
 }
 
 /// Whether the model can say something of an instruction: it has no cost for calls and returns.
 #[must_use]
-pub fn is_modelled(line: &str) -> bool {
+pub fn is_modelled(target: Target, line: &str) -> bool {
     let mnemonic = line.split_whitespace().next().unwrap_or_default();
+    if target == Target::Aarch64 {
+        return !["bl", "blr", "ret", "retaa", "retab"].contains(&mnemonic);
+    }
     !["call", "ret", "lcall", "data16", "rex64"]
         .iter()
         .any(|name| mnemonic.starts_with(name))
@@ -44,12 +53,12 @@ pub struct Printed {
     /// The pieces.
     pub code_regions: Vec<Region>,
     /// The processor.
-    pub target_info: Target,
+    pub target_info: Processor,
 }
 
 /// The modelled processor.
 #[derive(Debug, Deserialize)]
-pub struct Target {
+pub struct Processor {
     /// Names of its units.
     #[serde(rename = "Resources")]
     pub resources: Vec<String>,
@@ -112,12 +121,15 @@ pub struct Usage {
 #[cfg(test)]
 mod tests {
     use super::is_modelled;
+    use cere_arch::target::Target::{Aarch64, X86_64};
 
     #[test]
     fn what_has_no_cost() {
-        assert!(!is_modelled("callq\tmemcpy@PLT"));
-        assert!(!is_modelled("retq"));
-        assert!(is_modelled("jmp\tfoo"));
-        assert!(is_modelled("vaddpd\t%ymm0, %ymm1, %ymm1"));
+        assert!(!is_modelled(X86_64, "callq\tmemcpy@PLT"));
+        assert!(!is_modelled(X86_64, "retq"));
+        assert!(is_modelled(X86_64, "jmp\tfoo"));
+        assert!(is_modelled(X86_64, "vaddpd\t%ymm0, %ymm1, %ymm1"));
+        assert!(!is_modelled(Aarch64, "bl\texp"));
+        assert!(is_modelled(Aarch64, "b.ne\t.LBB0_1"));
     }
 }

@@ -4,6 +4,7 @@ pub mod check;
 pub mod decide;
 pub mod edits;
 mod effort;
+pub mod emulated;
 mod fast;
 mod goal;
 mod lab;

@@ -257,7 +257,7 @@ impl<'a> Replays<'a> {
     }
 
     /// The same; `cross`: it need not run on this machine.
-    fn unpacked(&self, file: &Path, cross: bool) -> Result<(PathBuf, Manifest, String)> {
+    pub fn unpacked(&self, file: &Path, cross: bool) -> Result<(PathBuf, Manifest, String)> {
         let found = self
             .cache
             .unpack(file)

@@ -3,7 +3,7 @@
 use super::outcome::{HEADING, Outcome};
 use crate::subset::model::{self, Predicted, Refused};
 use crate::subset::validate::Errors;
-use crate::subset::{Machine, Measurement, Subset};
+use crate::subset::{Machine, Measurement, Model, Subset};
 use anyhow::Result;
 use cere_catalogue::{bail, ensure};
 use cere_system::console::print;
@@ -18,6 +18,10 @@ pub struct OnMachine {
     pub subset: String,
     /// The machine.
     pub machine: Machine,
+    /// What its times are, for people: measured, or modelled.
+    pub basis: String,
+    /// The model that they are of; none: they were measured.
+    pub model: Option<Model>,
     /// Flags after those of the build.
     pub flags: Vec<String>,
     /// The programs of the subset.
@@ -84,6 +88,8 @@ pub fn predict(
         label: measurement.label.clone(),
         subset: subset.id.clone(),
         machine: measurement.machine.clone(),
+        basis: measurement.basis(),
+        model: measurement.model.clone(),
         flags: measurement.flags.clone(),
         programs,
         refused: found.refused,
@@ -103,7 +109,9 @@ pub struct Ranked {
     pub program: String,
     /// Label and time of each measurement, by rising time; those without one come last.
     pub machines: Vec<(String, Outcome)>,
-    /// Whether the first is surely the fastest: its interval meets none of the others'.
+    /// Labels of those that are modelled, whose times are no measurements.
+    pub modelled: Vec<String>,
+    /// Whether the first is surely the fastest: its interval meets none of the others', and none is modelled.
     pub sure: bool,
 }
 
@@ -132,6 +140,10 @@ pub fn rank(all: &[OnMachine]) -> Result<Vec<Ranked>> {
             other.label
         );
     }
+    let modelled: Vec<String> = (all.iter())
+        .filter(|of| of.model.is_some())
+        .map(|of| of.label.clone())
+        .collect();
     let ranked = |(place, program): (usize, &Predicted)| {
         let mut machines: Vec<(String, Outcome)> = all
             .iter()
@@ -143,10 +155,11 @@ pub fn rank(all: &[OnMachine]) -> Result<Vec<Ranked>> {
             let mut others = machines[1..].iter();
             others.all(|(_, o)| o.low.is_some_and(|low| high < low))
         };
-        let sure = machines[0].1.high.is_some_and(slower);
+        let sure = modelled.is_empty() && machines[0].1.high.is_some_and(slower);
         Ranked {
             program: program.name.clone(),
             machines,
+            modelled: modelled.clone(),
             sure,
         }
     };
@@ -178,7 +191,7 @@ pub fn text(of: &OnMachine) -> String {
         "covered",
         "<",
     ];
-    let mut text = format!("{}: {}\n", of.label, of.machine.describe());
+    let mut text = format!("{}: {}\n{}\n", of.label, of.machine.describe(), of.basis);
     let rows: Vec<_> = of.programs.iter().map(row).collect();
     text += &print::table(&heading, &rows);
     if let Some(deviation) = of.deviation {
@@ -246,5 +259,12 @@ pub fn rank_text(all: &[Ranked]) -> String {
     }
     let [predicted, measured, error] = HEADING;
     let heading = ["<program", "<machine", predicted, measured, error, "<"];
-    print::table(&heading, &rows)
+    let mut text = print::table(&heading, &rows);
+    if let Some(modelled) = all.first().map(|r| &r.modelled).filter(|m| !m.is_empty()) {
+        text += &format!(
+            "\nmodelled by llvm-mca, caches not simulated: no measurement of {}\n",
+            modelled.join(", ")
+        );
+    }
+    text
 }

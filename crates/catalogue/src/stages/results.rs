@@ -477,6 +477,18 @@ stage! {
             ["metrics are trained on machines where all codelets were measured: ...", "... points were measured on all machines: ..."]
             "choosing metrics needs two points that all machines have",
             "name more measurements by `--machines`";
+        E6327 "nothing is timed under an emulator"
+            ["this is an emulator of ... on a machine of ...: ..."]
+            "`cere measure` runs under qemu-user, whose speed is not that of a machine",
+            "measure on such a machine, or model one: `cere measure --model CPU`";
+        E6328 "a processor that is not modelled"
+            ["llvm-mca-22 has no model of a processor ...", "how fast ... runs is not known: ...", "...: ... is no architecture that is modelled"]
+            "LLVM has no model of that name, or the frequency has to be said",
+            "`llvm-mca-22 -mtriple=aarch64 -mcpu=help` lists names; `--hertz 3e9`";
+        E6329 "a codelet that is not modelled"
+            ["no model of it for ...", "it runs in ... threads, and the model knows one", "the modelled code's result is ...", "the model of ... knows ... of its executed instructions, ...", "it calls ... once every ... cycles, ...", "none of its code was counted: ..."]
+            "the model knows one thread and the codelet's own code alone",
+            "nothing; it is left out of the file, by name";
     }
     "Tune" {
         E6401 "no region that matters has a codelet"

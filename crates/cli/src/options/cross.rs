@@ -3,8 +3,9 @@
 use anyhow::Result;
 use cere_arch::target::{ALL, Target};
 use cere_catalogue::anyhow;
-use cere_replay::cross::{Cross, Emulator};
-use std::path::{Path, PathBuf};
+use cere_measure::emulated;
+use cere_replay::cross::Cross;
+use std::path::PathBuf;
 
 /// Where a codelet is replayed.
 #[derive(Debug, Clone, clap::Args)]
@@ -21,9 +22,6 @@ pub struct CrossOptions {
     sysroot: Option<PathBuf>,
 }
 
-/// Where a system's libraries are in its root.
-const LIBRARIES: [&str; 4] = ["lib", "usr/lib", "usr/local/lib", "usr/lib/llvm-22/lib"];
-
 impl CrossOptions {
     /// What is asked for; none: this machine as it is.
     pub fn cross(&self) -> Result<Option<Cross>> {
@@ -34,50 +32,8 @@ impl CrossOptions {
         if target == cere_arch::HERE && self.runner.is_none() {
             return Ok(None);
         }
-        let facts = target.facts();
-        let root = match &self.sysroot {
-            Some(root) => std::path::absolute(root)?,
-            None => facts.root.into(),
-        };
-        let emulator = Some(Emulator {
-            program: self.program(target)?,
-            root: root.clone(),
-        });
-        let named = LIBRARIES.map(|directory| root.join(directory));
-        let multiarch = ["lib", "usr/lib"].map(|d| root.join(d).join(facts.name));
-        let libraries = match self.sysroot {
-            Some(_) => named.into_iter().chain(multiarch).collect(),
-            None => Vec::new(),
-        };
-        Ok(Some(Cross {
-            target,
-            emulator,
-            libraries,
-            split: true,
-        }))
-    }
-
-    /// The emulator's file.
-    fn program(&self, target: Target) -> Result<PathBuf> {
-        let wanted = match &self.runner {
-            Some(program) => program.as_path(),
-            None => Path::new(target.facts().emulator),
-        };
-        let found = match wanted.components().count() {
-            1 => {
-                let path = std::env::var_os("PATH").unwrap_or_default();
-                let mut places = std::env::split_paths(&path).map(|d| d.join(wanted));
-                places.find(|place| place.is_file())
-            }
-            _ => std::fs::canonicalize(wanted).ok(),
-        };
-        found.ok_or_else(|| {
-            anyhow!(
-                E5043,
-                "this machine does not run programs of {target}, and {} is not there: install it (Debian: qemu-user), or name an emulator with --runner",
-                wanted.display()
-            )
-        })
+        let (runner, root) = (self.runner.as_deref(), self.sysroot.as_deref());
+        emulated::cross(target, runner, root).map(Some)
     }
 }
 

@@ -202,10 +202,15 @@ pub fn json(shown: &Shown) -> Value {
 pub fn measured_text(of: &Measurement) -> String {
     let failed = of.codelets.iter().filter(|m| m.rounds.is_empty()).count();
     let mut text = format!(
-        "{}: {}\n{} codelets measured in {}, {failed} failed",
+        "{}: {}\n{}\n{} codelets {} in {}, {failed} failed",
         of.label,
         of.machine.describe(),
+        of.basis(),
         of.codelets.len() - failed,
+        match of.model {
+            Some(_) => "modelled",
+            None => "measured",
+        },
         print::time(of.wall_seconds)
     );
     if let Some(noise) = of.noise {
@@ -233,6 +238,8 @@ pub fn measured_json(of: &Measurement) -> Value {
         "label": of.label,
         "machine": of.machine,
         "machines": of.machines,
+        "basis": of.basis(),
+        "model": of.model,
         "flags": of.flags,
         "prebuilt": of.prebuilt,
         "noise": of.noise,

@@ -2,6 +2,7 @@
 
 use super::error::ListingError;
 use crate::mca::{self, ITERATIONS, Printed, is_modelled};
+use cere_arch::target::Target;
 use cere_sandbox::Sandbox;
 use cere_toolchain::CompileError;
 use cere_toolchain::command::run_with_input;
@@ -56,14 +57,14 @@ pub fn bound(
     let known: Vec<&str> = lines
         .iter()
         .copied()
-        .filter(|line| is_modelled(line))
+        .filter(|line| is_modelled(Target::X86_64, line))
         .collect();
     if known.is_empty() {
         return Ok(None);
     }
-    let input = mca::piece("iteration", known.iter().copied());
+    let input = mca::piece(Target::X86_64, "iteration", known.iter().copied());
     let ask = |iterations| -> Result<String, ListingError> {
-        let line = mca::line(processor, iterations, sandbox).arg("-");
+        let line = mca::line(Target::X86_64, processor, iterations, sandbox).arg("-");
         let unknown = |said: &str| said.contains("is not a recognized processor");
         match run_with_input(&line, codelet, &input) {
             Err(CompileError::Compile { message, .. }) if unknown(&message) => {

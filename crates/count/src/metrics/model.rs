@@ -10,6 +10,7 @@ use crate::counts::Work;
 use crate::mca::{self, ITERATIONS, Printed, is_modelled};
 use crate::metrics::error::MetricsError;
 use crate::metrics::values::Values;
+use cere_arch::target::Target;
 use cere_format::count::{BLOCK, CONDITIONAL, Code, LOAD, STORE, Shape};
 use cere_sandbox::Sandbox;
 use cere_toolchain::command::run;
@@ -35,9 +36,9 @@ const MOST: usize = 1000;
 
 /// A straight piece of code: a block up to its first conditional branch, or what follows that.
 #[derive(Debug)]
-struct Piece<'a> {
-    lines: Vec<&'a str>,
-    times: u64,
+pub(crate) struct Piece<'a> {
+    pub lines: Vec<&'a str>,
+    pub times: u64,
     /// Executed instructions, calls and returns among them.
     executed: u64,
     /// Bytes that one execution loads and stores, by accesses of fixed size.
@@ -47,11 +48,11 @@ struct Piece<'a> {
 /// The lines of a piece that the model can say something of.
 fn modelled<'a>(piece: &'a Piece) -> impl Iterator<Item = &'a str> {
     let lines = piece.lines.iter().flat_map(|text| text.lines());
-    lines.filter(|line| is_modelled(line))
+    lines.filter(|line| is_modelled(Target::X86_64, line))
 }
 
-/// The executed pieces whose text is known, the most executed first.
-fn pieces<'a>(code: &Code, times: &[u64], blocks: &'a Blocks) -> Vec<Piece<'a>> {
+/// The executed pieces whose text is known, as they follow one another.
+pub(crate) fn pieces<'a>(code: &Code, times: &[u64], blocks: &'a Blocks) -> Vec<Piece<'a>> {
     let mut pieces = Vec::new();
     for function in &code.functions {
         let (first, end) = function.segments;
@@ -101,7 +102,6 @@ fn pieces<'a>(code: &Code, times: &[u64], blocks: &'a Blocks) -> Vec<Piece<'a>> 
         }
     }
     pieces.retain(|piece| piece.executed > 0);
-    pieces.sort_by_key(|piece| std::cmp::Reverse(piece.executed));
     pieces
 }
 
@@ -199,6 +199,7 @@ pub fn model(
         blocks.add(text, |name| functions.contains(name));
     }
     let mut pieces = pieces(&counted.code, &counted.tally.segments, &blocks);
+    pieces.sort_by_key(|piece| std::cmp::Reverse(piece.executed));
     let wanted = WANTED * counted.tally.instructions(&counted.code) as f64;
     let mut seen = 0.0;
     let enough = pieces.iter().position(|piece| {
@@ -218,12 +219,12 @@ pub fn model(
     }
     let mut text = String::new();
     for (number, piece) in pieces.iter().enumerate() {
-        text += &mca::piece(&format!("p{number}"), modelled(piece));
+        text += &mca::piece(Target::X86_64, &format!("p{number}"), modelled(piece));
     }
     let file = directory.join("pieces.s");
     std::fs::write(&file, text).map_err(io("write", &file))?;
     let ask = |iterations: u32| {
-        let line = mca::line(PROCESSOR, iterations, sandbox).path(&file);
+        let line = mca::line(Target::X86_64, PROCESSOR, iterations, sandbox).path(&file);
         run(&line, &counted.counts.codelet)
     };
     let printed = [ask(ITERATIONS[0])?, ask(ITERATIONS[1])?];

@@ -68,6 +68,9 @@ impl Machines<'_> {
                     self.files[twin]
                 );
             }
+            if machine.model.is_some() {
+                self.events.note(format!("{file}: {}", machine.basis()));
+            }
             let found = machine.ratios(&view.codelets, &view.points);
             let found: Ratios = found.into_iter().map(|r| Some(r?.value)).collect();
             let (known, points) = (found.iter().flatten().count(), found.len());

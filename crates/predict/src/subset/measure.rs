@@ -4,11 +4,12 @@ use crate::subset::archive;
 use crate::subset::document::{SUBSET_VERSION, Subset};
 use crate::subset::machine::Machine;
 use crate::subset::measurement::{Measured, Measurement, Round, noise};
+use crate::subset::modelled::Model;
 use crate::subset::times::{self, Code};
 use anyhow::{Context, Result};
 use cere_catalogue::{OrCoded, bail, codes, ensure};
 use cere_format::store::Store;
-use cere_measure::{Replays, SentSettings, Settings};
+use cere_measure::{Replays, SentSettings, Settings, emulated};
 use cere_nodes::{Job, Outcome, Place, Worker};
 use cere_store::state;
 use cere_system::console::print;
@@ -34,6 +35,9 @@ pub struct How {
     pub replay: SentSettings,
     /// Whether the executables of the archive are run.
     pub prebuilt: bool,
+    /// What is modelled; none: replays are timed.
+    #[serde(default)]
+    pub model: Option<Model>,
     /// Id of the reference machine: if flags are compared there, the code as built is replayed in turns.
     pub reference: String,
 }
@@ -45,6 +49,7 @@ impl How {
         Self {
             replay: settings.into(),
             prebuilt,
+            model: None,
             reference: reference.to_owned(),
         }
     }
@@ -232,6 +237,7 @@ fn gather(request: &Request, tasks: &[Value], outcomes: &[Option<Outcome>]) -> R
         machines: machines.into_keys().collect(),
         flags: request.how.replay.flags.clone(),
         prebuilt: request.how.prebuilt,
+        model: request.how.model.clone(),
         noise: noise(&codelets),
         wall_seconds,
         codelets,
@@ -252,7 +258,18 @@ pub fn work(directory: &Path, chunk: usize, events: &Events) -> Result<()> {
     let store = Store::new(directory.join("store"));
     state::make_directory(store.root())?;
     let replays = Replays::open(&store, events)?;
-    let machine = Machine::here();
+    let machine = match &how.model {
+        Some(model) => model.machine(),
+        None => Machine::here(),
+    };
+    if let (None, Some(host)) = (&how.model, emulated::host()) {
+        bail!(
+            E6327,
+            "this is an emulator of {} on a machine of {host}: nothing is timed here; measure on such a machine, or model one with \
+             --model",
+            cere_arch::HERE.processor()
+        );
+    }
     let in_turns = !how.replay.flags.is_empty() && !how.prebuilt && machine.id == how.reference;
     let one = |task: &Value| -> Result<Done> {
         let task: Task = serde_json::from_value(task.clone())?;
@@ -263,7 +280,10 @@ pub fn work(directory: &Path, chunk: usize, events: &Events) -> Result<()> {
             true => Some(linked(&inputs, &task.sha256)?),
         };
         let code = prebuilt.as_ref().map_or(Code::Compiled, Code::Prebuilt);
-        let round = times::round(&replays, &settings, &file, code, in_turns)?;
+        let round = match &how.model {
+            Some(model) => model.round(&replays, &settings, &file)?,
+            None => times::round(&replays, &settings, &file, code, in_turns)?,
+        };
         Ok(Done {
             round,
             seconds: start.elapsed().as_secs_f64(),

@@ -3,6 +3,7 @@
 use crate::subset::document::{Codelet, Point, SUBSET_VERSION, Subset};
 use crate::subset::machine::Machine;
 use crate::subset::model::Ratio;
+use crate::subset::modelled::Model;
 use crate::subset::rounds::fast;
 use anyhow::{Context, Result};
 use cere_catalogue::{OrCoded, bail, codes, ensure};
@@ -25,6 +26,9 @@ pub struct Measurement {
     pub flags: Vec<String>,
     /// Whether the executables were linked on the reference machine.
     pub prebuilt: bool,
+    /// The model that the times are of; none: they were measured.
+    #[serde(default)]
+    pub model: Option<Model>,
     /// Median distance of a round from the codelet's fastest one, as a share: the noise of the machine while it measured.
     pub noise: Option<f64>,
     /// Seconds that the replays took, with builds and starts.
@@ -123,6 +127,22 @@ impl Measurement {
             );
         }
         Ok(())
+    }
+
+    /// What its times are, for people: measured where, or modelled.
+    #[must_use]
+    pub fn basis(&self) -> String {
+        let (there, reference) = (
+            &self.machine.architecture,
+            &self.subset.machine.architecture,
+        );
+        match &self.model {
+            Some(model) => model.describe(),
+            None if there == reference => format!("measured on {there}"),
+            None => format!(
+                "measured on {there}: code compiled for it of what was captured on {reference}"
+            ),
+        }
     }
 
     /// Whether both are of one kind of machine at the same flags.

@@ -11,6 +11,7 @@
 //! | [`times`] | the time of a codelet |
 //! | [`machine`] | which machine measured |
 //! | [`measure`] | measures an archive, here or elsewhere |
+//! | [`modelled`] | a model of a processor in the place of a machine |
 //! | [`measurement`] | what a machine measured of a subset |
 //! | [`rounds`] | several replays of a codelet as one time |
 //! | [`model`] | measured ratios to predicted programs |
@@ -29,6 +30,7 @@ pub mod make;
 pub mod measure;
 pub mod measurement;
 pub mod model;
+pub mod modelled;
 pub mod programs;
 pub mod rounds;
 pub mod times;
@@ -39,3 +41,4 @@ pub mod vectors;
 pub use document::{Choice, Cluster, Codelet, Point, Program, SUBSET_VERSION, Subset};
 pub use machine::Machine;
 pub use measurement::{Measured, Measurement, Round};
+pub use modelled::Model;

@@ -63,6 +63,14 @@ fn seconds(replay: &Replay) -> Result<f64> {
             replay.reason
         ),
     }
+    // What was timed there may contract operations, which the verdict's code did not.
+    let timed = replay.crossed.as_ref().and_then(|crossed| {
+        let reason = crossed.contracted_reason.as_deref();
+        Some((crossed.contracted?, reason.unwrap_or_default()))
+    });
+    if let Some((verdict @ (Verdict::Different | Verdict::Unchecked), reason)) = timed {
+        bail!(E6325, "the replay's result is {}: {reason}", verdict.name());
+    }
     let seconds = fast_seconds(replay);
     if seconds <= 0.0 {
         bail!(
