@@ -9,6 +9,7 @@
 #include "llvm/IR/Module.h"
 #include "llvm/Object/ModuleSymbolTable.h"
 #include "llvm/Transforms/Utils/Local.h"
+#include "llvm/Transforms/Utils/ModuleUtils.h"
 
 using namespace llvm;
 
@@ -95,8 +96,12 @@ public:
       else
         instructions(F, HasIR);
     }
-    for (Function &F : M)
+    // Of a function that went as a whole others may have lived.
+    for (Function &F : M) {
+      if (Gone && !F.isDeclaration() && F.hasLocalLinkage())
+        appendToCompilerUsed(M, {&F});
       attributes(F);
+    }
   }
 
 private:
@@ -110,6 +115,8 @@ private:
   void *Context;
   DenseMap<Type *, bool> Extended, Alike;
   GlobalVariable *Word = nullptr;
+  // Whether a whole function was refused.
+  bool Gone = false;
 
   SmallVector<std::pair<std::string, bool>> assembled() {
     SmallVector<std::pair<std::string, bool>> Names;
@@ -279,6 +286,7 @@ private:
   }
 
   void refuse(Function &F, const std::string &Why) {
+    Gone = true;
     Said(Context, F.getName().data(), F.getName().size(), Why.data(), Why.size());
     const auto Linkage = F.getLinkage();
     const auto Visibility = F.getVisibility();

@@ -105,6 +105,7 @@ fn the_page_names_the_fields() {
     let private = [
         "BindPlan",
         "BridgePlan",
+        "CrossPlan",
         "KeepPlan",
         "KeptRequest",
         "OverRanks",

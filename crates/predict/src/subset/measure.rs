@@ -281,7 +281,10 @@ pub fn work(directory: &Path, chunk: usize, events: &Events) -> Result<()> {
         };
         let code = prebuilt.as_ref().map_or(Code::Compiled, Code::Prebuilt);
         let round = match &how.model {
-            Some(model) => model.round(&replays, &settings, &file)?,
+            Some(model) => {
+                let (seconds, built) = model.seconds(&replays, &settings, &file)?;
+                Round { seconds, built }
+            }
             None => times::round(&replays, &settings, &file, code, in_turns)?,
         };
         Ok(Done {

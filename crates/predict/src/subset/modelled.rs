@@ -1,7 +1,6 @@
 //! Times that a model of a processor gives in the place of a machine that is not there.
 
 use crate::subset::machine::Machine;
-use crate::subset::measurement::Round;
 use anyhow::{Context, Result};
 use cere_arch::target::Target;
 use cere_catalogue::{OrCoded, codes};
@@ -144,12 +143,17 @@ impl Model {
         }
     }
 
-    /// What it says of the codelet in `file`, in the place of a round. `settings` have the flags of the modelled code; the baseline's is
+    /// Seconds of one invocation of the codelet in `file`, and those of the baseline if there is one. `settings` have the flags of the modelled code; the baseline's is
     /// as built.
     ///
     /// # Errors
     /// As those of [`modelled::model`].
-    pub fn round(&self, replays: &Replays, settings: &Settings, file: &Path) -> Result<Round> {
+    pub fn seconds(
+        &self,
+        replays: &Replays,
+        settings: &Settings,
+        file: &Path,
+    ) -> Result<(f64, Option<f64>)> {
         let built = self.baseline.as_ref().map(|baseline| {
             let as_built = Settings {
                 flags: Vec::new(),
@@ -157,10 +161,10 @@ impl Model {
             };
             baseline.seconds(replays, &as_built, file)
         });
-        Ok(Round {
-            seconds: self.processor.seconds(replays, settings, file)?,
-            built: built.transpose()?,
-        })
+        Ok((
+            self.processor.seconds(replays, settings, file)?,
+            built.transpose()?,
+        ))
     }
 }
 

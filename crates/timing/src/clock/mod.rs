@@ -16,22 +16,12 @@ mod usage;
 pub use cere_arch::counter::{CAN_FAULT, processor, reads_counter, start, stop};
 pub use usage::{Usage, usage};
 
-/// A system call that answers `what` in `words`.
-///
-/// # Safety
-/// The call writes no more than the words.
-#[inline(always)]
-unsafe fn ask(number: i64, what: i64, words: &mut [u64]) {
-    // SAFETY: by the contract.
-    unsafe { cere_arch::call::inlined(number, what, words.as_mut_ptr()) };
-}
-
 /// CLOCK_MONOTONIC in nanoseconds, by the bare system call.
 pub fn monotonic_ns() -> u64 {
     const MONOTONIC: i64 = 1;
     let mut time = [0u64; 2];
     // SAFETY: clock_gettime(CLOCK_MONOTONIC) writes a timespec of two words.
-    unsafe { ask(libc::SYS_clock_gettime, MONOTONIC, &mut time) };
+    unsafe { cere_arch::call::inlined(libc::SYS_clock_gettime, MONOTONIC, time.as_mut_ptr()) };
     time[0] * 1_000_000_000 + time[1]
 }
 

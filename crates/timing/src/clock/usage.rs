@@ -1,6 +1,6 @@
 //! What else happened on a thread while a part was timed.
 
-use super::ask;
+use cere_arch::call::inlined;
 
 /// Counts of the calling thread since it began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub fn usage() -> Usage {
     const THREAD: i64 = 1;
     let mut words = [0u64; 18];
     // SAFETY: getrusage(RUSAGE_THREAD) writes a struct rusage, which has 18 words.
-    unsafe { ask(libc::SYS_getrusage, THREAD, &mut words) };
+    unsafe { inlined(libc::SYS_getrusage, THREAD, words.as_mut_ptr()) };
     Usage {
         faults: words[8] + words[9],
         switches: words[16] + words[17],
