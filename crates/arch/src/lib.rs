@@ -13,9 +13,9 @@
 //! | [`lines`] | the size of a cache line, and what throws one out of the caches |
 //! | [`loops`] | loops of probes |
 //! | [`numbers`] | numbers of system calls as packages have them |
-//! | [`questions`] | functions of the C library that ask the kernel, where their calls cannot be caught |
+//! | [`mod@questions`] | functions of the C library that ask the kernel, where their calls cannot be caught |
 //! | [`register`] | registers of an interrupted thread: faults, system calls |
-//! | [`switch`] | assembly of executables of their own: entry, the switch to another stack, stubs |
+//! | [`mod@switch`] | assembly of executables of their own: entry, the switch to another stack, stubs |
 //! | [`thread`] | the thread pointer and what lies there |
 //! | [`target`] | the architectures that code is made for, whatever this one is |
 
