@@ -109,6 +109,20 @@ pub struct Replay {
 }
 
 impl Replay {
+    /// The verdict on the code that the times are of, and why: on another architecture that may contract operations which the
+    /// verdict's code keeps apart.
+    #[must_use]
+    pub fn of_timed(&self) -> (Verdict, &str) {
+        let crossed = self.crossed.as_ref();
+        match crossed.and_then(|crossed| crossed.contracted) {
+            Some(verdict) => {
+                let reason = crossed.and_then(|crossed| crossed.contracted_reason.as_deref());
+                (verdict, reason.unwrap_or_default())
+            }
+            None => (self.verdict, &self.reason),
+        }
+    }
+
     /// Whether an emulator ran it: it has no times then.
     #[must_use]
     pub fn is_emulated(&self) -> bool {

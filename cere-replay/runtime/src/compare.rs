@@ -332,9 +332,7 @@ impl Allowed<'_> {
             manifest.image.range,
             self.exception.saturating_add(EXCEPTION),
         );
-        let reason = if self.library(address, in_vivo, in_vitro)
-            || self.origins.of_other_build(in_vivo, in_vitro)
-        {
+        let reason = if self.library(address, in_vivo, in_vitro) {
             left_out::LIBRARY_ADDRESS
         } else if self.origins.half(in_vivo, in_vitro) {
             left_out::HALF_ADDRESS
@@ -350,6 +348,8 @@ impl Allowed<'_> {
             reason
         } else if unset::is(address, in_vivo, in_vitro) {
             left_out::UNSET
+        } else if self.origins.of_other_build(in_vivo, in_vitro) {
+            left_out::OTHER_BUILD
         } else {
             return None;
         };

@@ -603,6 +603,8 @@ pub mod left_out {
     pub const TEXT: &str = "printed text that the capture does not have";
     /// Text that was written by system calls, where the system does not let a replay see those.
     pub const UNSEEN: &str = "text that system calls print, which this system does not show";
+    /// Addresses in libraries that are other builds here: the same library is all that is known of what they mean.
+    pub const OTHER_BUILD: &str = "address in a library that is another build here";
     /// Functions that were registered to run at the end, where the package does not show all of those in vivo.
     pub const REGISTERED: &str = "functions to be run at the end that the capture does not have";
 
@@ -671,6 +673,11 @@ impl Verdict {
     pub fn is_worse_than(self, other: Self) -> bool {
         let rank = |of: Self| Self::ALL.iter().position(|one| *one == of);
         rank(self) > rank(other)
+    }
+
+    /// Whether the result is the original's, as far as it was compared and within the tolerance.
+    pub fn is_right(self) -> bool {
+        matches!(self, Self::Exact | Self::Tolerance | Self::Partly)
     }
 
     /// The verdict in one word, as in JSON.

@@ -47,8 +47,8 @@ pub fn record(
         Ok(replay) => results::Measured {
             times: times(replay),
             energy: replay.energy.as_ref().map(energy),
-            verdict: replay.verdict,
-            reason: replay.reason.clone(),
+            verdict: replay.of_timed().0,
+            reason: replay.of_timed().1.to_owned(),
             same_code: replay.same_code.known(),
         },
         Err(error) => results::Measured {

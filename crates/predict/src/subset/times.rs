@@ -3,7 +3,6 @@
 use crate::subset::measurement::Round;
 use anyhow::{Context, Result};
 use cere_catalogue::bail;
-use cere_format::replay::Verdict;
 use cere_measure::{Replays, Settings, fast_seconds};
 use cere_replay::{Built, Replay};
 use cere_store::state;
@@ -54,22 +53,11 @@ fn once(replays: &Replays, settings: &Settings, file: &Path, code: Code) -> Resu
 }
 
 fn seconds(replay: &Replay) -> Result<f64> {
-    match replay.verdict {
-        Verdict::Exact | Verdict::Tolerance | Verdict::Partly => {}
-        verdict => bail!(
-            E6325,
-            "the replay's result is {}: {}",
-            verdict.name(),
-            replay.reason
-        ),
-    }
-    // What was timed there may contract operations, which the verdict's code did not.
-    let timed = replay.crossed.as_ref().and_then(|crossed| {
-        let reason = crossed.contracted_reason.as_deref();
-        Some((crossed.contracted?, reason.unwrap_or_default()))
-    });
-    if let Some((verdict @ (Verdict::Different | Verdict::Unchecked), reason)) = timed {
-        bail!(E6325, "the replay's result is {}: {reason}", verdict.name());
+    // The code of the verdict, and the one that was timed.
+    for (verdict, reason) in [(replay.verdict, replay.reason.as_str()), replay.of_timed()] {
+        if !verdict.is_right() {
+            bail!(E6325, "the replay's result is {}: {reason}", verdict.name());
+        }
     }
     let seconds = fast_seconds(replay);
     if seconds <= 0.0 {
