@@ -8,7 +8,7 @@ use cere_toolchain::{flags, io};
 use std::path::Path;
 
 /// Compiles the package in `package` to assembly, as it is timed, has `edit` change the texts of its units, assembles and links them,
-/// and runs the result, which may write into `file`: an absolute path, there already. The verdict is on the state that it leaves.
+/// and runs the result, which may write into `file`: an absolute path, there when `edit` ends. The verdict is on the state that it leaves.
 ///
 /// # Errors
 /// As of a replay; what `edit` leaves cannot be assembled.

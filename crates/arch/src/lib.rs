@@ -19,6 +19,8 @@
 //! | [`thread`] | the thread pointer and what lies there |
 //! | [`target`] | the architectures that code is made for, whatever this one is |
 
+pub mod call;
+mod fault;
 #[cfg(target_arch = "aarch64")]
 #[path = "aarch64/mod.rs"]
 mod here;
@@ -29,12 +31,11 @@ mod here;
 #[path = "x86_64/mod.rs"]
 mod here;
 pub mod numbers;
+pub mod register;
+pub mod switch;
 pub mod target;
 
-pub use here::{
-    HERE, call, counter, counting, feature, float, jump, lines, loops, questions, register, switch,
-    thread,
-};
+pub use here::{HERE, counter, counting, feature, float, jump, lines, loops, questions, thread};
 
 /// Bytes of a page of this machine's memory.
 #[must_use]

@@ -4,9 +4,6 @@ macro_rules! numbers {
     ($($name:ident = $number:literal: $what:literal;)*) => {
         $(#[doc = $what]
         pub const $name: i64 = $number;)*
-
-        /// All of them, with their names.
-        pub const NAMED: [(&str, i64); [$($number),*].len()] = [$((stringify!($name), $number)),*];
     };
 }
 
@@ -46,3 +43,32 @@ pub const SHARED: [&str; 6] = [
     "__vdso_getcpu",
     "__vdso_getrandom",
 ];
+
+/// Gives `$then` the functions of the C library that ask the kernel, with their arguments and the numbers of what they ask, behind
+/// `$more`.
+#[macro_export]
+macro_rules! question_family {
+    ($then:ident $(, $more:path)?) => {
+        $then! {
+            $($more;)?
+            clock_gettime(id, time) = CLOCK_GETTIME;
+            clock_getres(id, time) = CLOCK_GETRES;
+            gettimeofday(time, zone) = GETTIMEOFDAY;
+            time(at) = TIME;
+            times(at) = TIMES;
+            getrusage(who, usage) = GETRUSAGE;
+            getrandom(to, length, flags) = GETRANDOM;
+            getpid() = GETPID;
+            getppid() = GETPPID;
+            gettid() = GETTID;
+            getuid() = GETUID;
+            geteuid() = GETEUID;
+            getgid() = GETGID;
+            getegid() = GETEGID;
+            uname(to) = UNAME;
+            sysinfo(to) = SYSINFO;
+            write(to, from, length) = WRITE;
+            writev(to, parts, count) = WRITEV;
+        }
+    };
+}

@@ -30,7 +30,7 @@ pub struct Facts {
     pub machine: u16,
     /// The loader of programs.
     pub loader: &'static str,
-    /// Directories with the libraries of a system of its own.
+    /// Directories of the libraries of a system of its own: a package names those of other libraries only, and a replay looks here too.
     pub directories: &'static [&'static str],
     /// Where a cross compiler's packages have a system for it: its directory there holds the loader and the libraries.
     pub root: &'static str,
@@ -38,8 +38,6 @@ pub struct Facts {
     pub emulator: &'static str,
     /// Instructions that a replay's code may hold beside those that all processors have, as the compiler names them.
     pub flags: &'static [&'static str],
-    /// Bytes that a call reaches.
-    pub reach: u64,
     /// Relocations of ELF images that store a symbol's address: through the table of addresses, of calls.
     pub addresses: [u64; 2],
     /// Assembly that ends a process.
@@ -50,27 +48,13 @@ pub struct Facts {
     pub captures: bool,
 }
 
-/// As `questions!` defines them.
-const QUESTIONS: [&str; 18] = [
-    "clock_gettime",
-    "clock_getres",
-    "gettimeofday",
-    "time",
-    "times",
-    "getrusage",
-    "getrandom",
-    "getpid",
-    "getppid",
-    "gettid",
-    "getuid",
-    "geteuid",
-    "getgid",
-    "getegid",
-    "uname",
-    "sysinfo",
-    "write",
-    "writev",
-];
+macro_rules! names {
+    ($($function:ident($($argument:ident),*) = $number:ident;)*) => {
+        /// As `questions!` defines them.
+        const QUESTIONS: &[&str] = &[$(stringify!($function)),*];
+    };
+}
+crate::question_family!(names);
 
 static X86_64: Facts = Facts {
     name: "x86_64-linux-gnu",
@@ -91,7 +75,6 @@ static X86_64: Facts = Facts {
     root: "/usr/x86_64-linux-gnu",
     emulator: "qemu-x86_64",
     flags: &[],
-    reach: 1 << 31,
     addresses: [6, 7],
     trap: "int3",
     questions: &[],
@@ -117,10 +100,9 @@ static AARCH64: Facts = Facts {
     root: "/usr/aarch64-linux-gnu",
     emulator: "qemu-aarch64",
     flags: &["-mno-outline-atomics"],
-    reach: 1 << 32,
     addresses: [1025, 1026],
     trap: "brk #1",
-    questions: &QUESTIONS,
+    questions: QUESTIONS,
     captures: false,
 };
 
@@ -141,10 +123,9 @@ static RISCV64: Facts = Facts {
     root: "/usr/riscv64-linux-gnu",
     emulator: "qemu-riscv64",
     flags: &["-mabi=lp64d", "-march=rv64gc", "-mcmodel=medany"],
-    reach: 1 << 31,
     addresses: [2, 5],
     trap: "ebreak",
-    questions: &QUESTIONS,
+    questions: QUESTIONS,
     captures: false,
 };
 

@@ -3,9 +3,12 @@
 
 use cere_arch::target::Target;
 use cere_sandbox::Sandbox;
-use cere_toolchain::command::Line;
+use cere_toolchain::command::{Line, run};
 use cere_toolchain::unit::MCA;
+use cere_toolchain::{CompileError, io};
 use serde::Deserialize;
+use std::cmp::Reverse;
+use std::path::Path;
 
 /// Iterations of each piece: what the second run has more of than the first takes the time that a loop takes when it is
 /// under way.
@@ -44,6 +47,81 @@ pub fn is_modelled(target: Target, line: &str) -> bool {
     !["call", "ret", "lcall", "data16", "rex64"]
         .iter()
         .any(|name| mnemonic.starts_with(name))
+}
+
+/// Leaves the pieces that execute the most, until they have `wanted` of the executed instructions, and `most` of them at most.
+pub fn keep_most_executed<T>(
+    pieces: &mut Vec<T>,
+    executed: impl Fn(&T) -> u64,
+    wanted: f64,
+    most: usize,
+) {
+    pieces.sort_by_key(|piece| Reverse(executed(piece)));
+    let mut seen = 0.0;
+    let enough = pieces.iter().position(|piece| {
+        seen += executed(piece) as f64;
+        seen >= wanted
+    });
+    pieces.truncate(enough.map_or(most, |last| (last + 1).min(most)));
+}
+
+/// What it prints for both numbers of [`ITERATIONS`] of each of `pieces`, which have instructions; `directory` takes the file for it.
+///
+/// # Errors
+/// It cannot be run, or refuses the code.
+pub fn ask<'a>(
+    (target, processor): (Target, &str),
+    pieces: impl Iterator<Item = impl Iterator<Item = &'a str>>,
+    directory: &Path,
+    sandbox: &Sandbox,
+    codelet: &str,
+) -> Result<[String; 2], CompileError> {
+    let pieces = pieces.enumerate();
+    let text: String = pieces
+        .map(|(number, lines)| piece(target, &format!("p{number}"), lines))
+        .collect();
+    let file = directory.join("pieces.s");
+    std::fs::write(&file, text).map_err(io("write", &file))?;
+    let ask = |iterations: u32| {
+        let line = line(target, processor, iterations, sandbox).path(&file);
+        run(&line, codelet)
+    };
+    Ok([ask(ITERATIONS[0])?, ask(ITERATIONS[1])?])
+}
+
+/// What both runs say of a piece.
+pub struct Both {
+    /// Its place among those that were asked about.
+    pub place: usize,
+    /// Cycles of an iteration that is under way.
+    pub cycles: f64,
+    /// The longer run.
+    pub long: Region,
+}
+
+/// Reads what [`ask`] got for `count` pieces: names of the processor's units, and the pieces. The reason if that is not what is expected.
+///
+/// # Errors
+/// See above.
+pub fn both(printed: [&str; 2], count: usize) -> Result<(Vec<String>, Vec<Both>), String> {
+    let parse = |text: &str| serde_json::from_str::<Printed>(text).map_err(|e| e.to_string());
+    let (short, long) = (parse(printed[0])?, parse(printed[1])?);
+    if short.code_regions.len() != long.code_regions.len() {
+        return Err("two runs of it differ".to_owned());
+    }
+    let more = f64::from(ITERATIONS[1] - ITERATIONS[0]);
+    let pairs = short.code_regions.iter().zip(long.code_regions);
+    let pairs = pairs.map(|(short, long)| {
+        let number = long.name.strip_prefix('p').and_then(|n| n.parse().ok());
+        let place = number.filter(|place| *place < count);
+        Ok(Both {
+            place: place.ok_or_else(|| format!("a region {}", long.name))?,
+            cycles: (long.summary_view.cycles - short.summary_view.cycles).max(0.0) / more,
+            long,
+        })
+    });
+    let pairs: Result<Vec<Both>, String> = pairs.collect();
+    Ok((long.target_info.resources, pairs?))
 }
 
 /// What it prints.

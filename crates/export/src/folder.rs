@@ -5,7 +5,7 @@ use crate::reduce::Reduced;
 use crate::sources::{self, Sources};
 use anyhow::{Context, Result};
 use cere_catalogue::bail;
-use cere_format::package::{Manifest, OFFERED_LIBRARIES, PackageUnit, SYSTEM_DIRECTORIES};
+use cere_format::package::{Manifest, OFFERED_LIBRARIES, PackageUnit};
 use cere_format::replay::{Repetitions, ReplayPlan, Warmup};
 use cere_replay::keep::MEMBERS;
 use cere_replay::plain::Plain;
@@ -245,7 +245,8 @@ impl Folder<'_> {
             .chain(other.and_then(Path::parent).map(Path::to_owned))
             .collect();
         let directories = own.iter().map(|d| d.to_string_lossy().into_owned());
-        let directories = directories.chain(SYSTEM_DIRECTORIES.map(str::to_owned));
+        let system = cere_arch::HERE.facts().directories.iter();
+        let directories = directories.chain(system.map(|d| (*d).to_owned()));
         let directories: Vec<String> = directories.filter(|d| Path::new(d).is_dir()).collect();
         let rpaths = own
             .iter()

@@ -544,14 +544,3 @@ pub fn addresses_in(word: u64) -> [u64; 4] {
     const UNTAGGED: u64 = (1 << 48) - 8;
     [word, word & UNTAGGED, word & 0xffff_ffff, word >> 32]
 }
-
-/// Directories of the system's libraries: a package names those of other libraries only, and a replay looks here too.
-pub const SYSTEM_DIRECTORIES: [&str; 7] = [
-    "/lib/x86_64-linux-gnu",
-    "/usr/lib/x86_64-linux-gnu",
-    "/lib64",
-    "/usr/lib64",
-    "/usr/local/lib",
-    "/lib",
-    "/usr/lib",
-];

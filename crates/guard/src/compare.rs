@@ -195,12 +195,7 @@ impl Comparison<'_> {
         if let [Some(first), Some(second)] = &sides[..] {
             let same = first.is_same_code(second);
             compared.same_code = Some(same);
-            let usable = |v: &Option<Verdict>| {
-                matches!(
-                    v,
-                    Some(Verdict::Exact | Verdict::Tolerance | Verdict::Partly)
-                )
-            };
+            let usable = |v: &Option<Verdict>| v.is_some_and(Verdict::is_right);
             let usable = compared.verdicts.iter().all(usable);
             if let Some(effort) = self.effort.filter(|_| usable) {
                 let mut race = Race::new(first, second);

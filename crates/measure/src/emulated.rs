@@ -5,6 +5,7 @@ use cere_arch::target::Target;
 use cere_catalogue::anyhow;
 use cere_format::proc;
 use cere_replay::cross::{Cross, Emulator};
+use cere_system::process::in_path;
 use std::path::{Path, PathBuf};
 
 /// Where a system's libraries are in its root.
@@ -48,11 +49,7 @@ pub fn cross(target: Target, runner: Option<&Path>, root: Option<&Path>) -> Resu
 fn program(target: Target, runner: Option<&Path>) -> Result<PathBuf> {
     let wanted = runner.unwrap_or(Path::new(target.facts().emulator));
     let found = match wanted.components().count() {
-        1 => {
-            let path = std::env::var_os("PATH").unwrap_or_default();
-            let mut places = std::env::split_paths(&path).map(|d| d.join(wanted));
-            places.find(|place| place.is_file())
-        }
+        1 => in_path(wanted),
         _ => std::fs::canonicalize(wanted).ok(),
     };
     found.ok_or_else(|| {

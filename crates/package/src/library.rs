@@ -4,9 +4,7 @@ use crate::PackError;
 use crate::elf::Kind;
 use crate::program::Loaded;
 use crate::raw::Raw;
-use cere_format::package::{
-    FreshLibrary, LibraryPlace, LibrarySymbol, LibrarySymbolKind, SYSTEM_DIRECTORIES,
-};
+use cere_format::package::{FreshLibrary, LibraryPlace, LibrarySymbol, LibrarySymbolKind};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 
@@ -267,9 +265,8 @@ pub fn linked(images: &[Loaded]) -> Result<(Vec<String>, Vec<String>), PackError
         names.push(name);
         if let Some(directory) = loaded.image.path.parent() {
             let directory = directory.display().to_string();
-            if !SYSTEM_DIRECTORIES.contains(&directory.as_str())
-                && !directories.contains(&directory)
-            {
+            let system = cere_arch::HERE.facts().directories;
+            if !system.contains(&directory.as_str()) && !directories.contains(&directory) {
                 directories.push(directory);
             }
         }

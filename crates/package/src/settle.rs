@@ -9,9 +9,7 @@ use crate::raw::Raw;
 use crate::reach::references;
 use crate::symbols::LINKED_AGAIN;
 use cere_format::build::Unit;
-use cere_format::package::{
-    Absent, Function, OFFERED_LIBRARIES, SYSTEM_DIRECTORIES, TlsVariable, Variable,
-};
+use cere_format::package::{Absent, Function, OFFERED_LIBRARIES, TlsVariable, Variable};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
@@ -52,9 +50,10 @@ fn exported(images: &[Loaded]) -> Result<HashSet<String>, PackError> {
         add(&loaded.elf)?;
     }
     for library in OFFERED_LIBRARIES {
-        let paths = SYSTEM_DIRECTORIES.map(|d| Path::new(d).join(library));
-        if let Some(path) = paths.iter().find(|p| p.is_file()) {
-            add(&crate::elf::Elf::read(path)?)?;
+        let directories = cere_arch::HERE.facts().directories.iter();
+        let mut paths = directories.map(|d| Path::new(d).join(library));
+        if let Some(path) = paths.find(|p| p.is_file()) {
+            add(&crate::elf::Elf::read(&path)?)?;
         }
     }
     Ok(names)

@@ -7,6 +7,7 @@ use crate::error::stamp;
 use crate::tools::{CLANG, FLANG, LLD, OBJCOPY, OPT};
 use cere_sandbox::{Kind, Rest, Sandbox};
 use cere_system::events::Events;
+use cere_system::process::in_path;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::{Errno, retry_on_intr};
@@ -239,12 +240,6 @@ pub fn replace(
             tool.refused = true;
         }
     });
-}
-
-fn in_path(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    let mut places = std::env::split_paths(&path).map(|d| d.join(name));
-    places.find(|place| place.is_file())
 }
 
 fn is_elf(file: &Path) -> bool {

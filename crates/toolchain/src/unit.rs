@@ -7,6 +7,7 @@ use cere_format::build::Language;
 use cere_format::language::BackEnd;
 use cere_format::proc::KINDS;
 use cere_sandbox::{Sandbox, files};
+use cere_system::process::in_path;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -15,10 +16,8 @@ pub use crate::tools::{CLANG, DIS, FLANG, LLD, MCA, OBJCOPY, OPT};
 /// Identifies the tools and, for code made for the machine at hand, the machine.
 pub fn tools(flags: &[String]) -> Result<Vec<u8>, CompileError> {
     let mut stamps = Vec::new();
-    let path = std::env::var_os("PATH").unwrap_or_default();
     for tool in [CLANG, FLANG, OPT, LLD] {
-        let mut places = std::env::split_paths(&path).map(|d| d.join(tool));
-        if let Some(found) = places.find(|p| p.is_file()) {
+        if let Some(found) = in_path(tool) {
             // Follows all links, because an update replaces the file.
             let real = std::fs::canonicalize(&found).map_err(io("read", &found))?;
             stamps.extend(stamp(&real)?);

@@ -1,5 +1,6 @@
 //! The virtual counter of the generic timer: a constant rate, often 25 MHz to 1 GHz, the same on all processors.
 
+pub use super::unread::{processor, reads_counter};
 use core::arch::asm;
 
 /// Its name.
@@ -10,10 +11,6 @@ pub const NAME: &str = "generic timer";
 pub fn is_steady(_information: &str) -> Option<bool> {
     Some(true)
 }
-
-/// Whether the kernel can have readings of the counter fault. Linux can from 6.12 on; nothing uses that: code that reads the counter
-/// is refused before it runs.
-pub const CAN_FAULT: bool = false;
 
 /// Assembly of [`start`]: puts the counter in X0.
 #[macro_export]
@@ -51,18 +48,4 @@ pub fn stop() -> u64 {
         asm!("isb", "mrs {}, cntvct_el0", "isb", out(reg) counter, options(nostack, preserves_flags));
     }
     counter
-}
-
-/// The counter; no register tells the processor: always 0. A thread that is moved shows in its context switches.
-#[inline(always)]
-pub fn processor() -> (u64, u32) {
-    (stop(), 0)
-}
-
-/// Length of the instruction at `address` if it reads the counter: none does that faults.
-///
-/// # Safety
-/// The processor has just tried to execute it.
-pub unsafe fn reads_counter(_address: usize) -> Option<usize> {
-    None
 }

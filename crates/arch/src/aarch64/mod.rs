@@ -7,6 +7,8 @@ pub mod counting;
 #[path = "../lacking/feature.rs"]
 pub mod feature;
 pub mod float;
+#[path = "../lacking/generic.rs"]
+mod generic;
 pub mod jump;
 pub mod lines;
 pub mod loops;
@@ -15,6 +17,10 @@ pub mod questions;
 pub mod register;
 pub mod switch;
 pub mod thread;
+#[path = "../lacking/unmoved.rs"]
+mod unmoved;
+#[path = "../lacking/unread.rs"]
+mod unread;
 
 use crate::target::Target;
 

@@ -1,5 +1,6 @@
 //! Registers of an interrupted thread.
 
+use crate::fault::Fault;
 use libc::{siginfo_t, ucontext_t};
 
 /// The kernel's record of the exception syndrome in a signal frame: its magic number; the bit that says that the access wrote.
@@ -13,19 +14,6 @@ const FAULTS: [i32; 2] = [1, 2];
 const NUMBER: usize = 8;
 /// Bytes of records behind the registers.
 const RECORDS: usize = 4096;
-
-/// What an access that faulted was.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fault {
-    /// Its address; none that counts if `protection`.
-    pub address: u64,
-    /// Of the instruction.
-    pub pc: u64,
-    /// Whether it wrote; false where the system does not say (emulators).
-    pub write: bool,
-    /// An access whose address the processor does not report: there is none on this architecture.
-    pub protection: bool,
-}
 
 /// Registers where a signal interrupted a thread.
 pub struct Registers<'a>(&'a mut ucontext_t);

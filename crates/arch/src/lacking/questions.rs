@@ -6,27 +6,8 @@
 #[macro_export]
 macro_rules! questions {
     ($answer:path) => {
-        $crate::questions! {
-            $answer;
-            clock_gettime(id, time) = CLOCK_GETTIME;
-            clock_getres(id, time) = CLOCK_GETRES;
-            gettimeofday(time, zone) = GETTIMEOFDAY;
-            time(at) = TIME;
-            times(at) = TIMES;
-            getrusage(who, usage) = GETRUSAGE;
-            getrandom(to, length, flags) = GETRANDOM;
-            getpid() = GETPID;
-            getppid() = GETPPID;
-            gettid() = GETTID;
-            getuid() = GETUID;
-            geteuid() = GETEUID;
-            getgid() = GETGID;
-            getegid() = GETEGID;
-            uname(to) = UNAME;
-            sysinfo(to) = SYSINFO;
-            write(to, from, length) = WRITE;
-            writev(to, parts, count) = WRITEV;
-        }
+        use $crate::questions as each_question;
+        $crate::question_family!(each_question, $answer);
     };
     ($answer:path; $($function:ident($($argument:ident),*) = $number:ident;)*) => {
         mod questions {

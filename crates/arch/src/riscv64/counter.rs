@@ -1,5 +1,6 @@
 //! The counter of time (`rdtime`): a constant rate, often 1 to 100 MHz, the same on all processors.
 
+pub use super::unread::{processor, reads_counter};
 use core::arch::asm;
 
 /// Its name.
@@ -10,9 +11,6 @@ pub const NAME: &str = "time counter";
 pub fn is_steady(_information: &str) -> Option<bool> {
     Some(true)
 }
-
-/// Whether the kernel can have readings of the counter fault: it cannot.
-pub const CAN_FAULT: bool = false;
 
 /// Assembly of [`start`]: puts the counter in A0.
 #[macro_export]
@@ -45,18 +43,4 @@ pub fn start() -> u64 {
 #[inline(always)]
 pub fn stop() -> u64 {
     start()
-}
-
-/// The counter; no register tells the processor: always 0. A thread that is moved shows in its context switches.
-#[inline(always)]
-pub fn processor() -> (u64, u32) {
-    (stop(), 0)
-}
-
-/// Length of the instruction at `address` if it reads the counter: none does that faults.
-///
-/// # Safety
-/// The processor has just tried to execute it.
-pub unsafe fn reads_counter(_address: usize) -> Option<usize> {
-    None
 }

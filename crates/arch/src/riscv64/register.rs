@@ -1,5 +1,6 @@
 //! Registers of an interrupted thread.
 
+use crate::fault::Fault;
 use libc::{siginfo_t, ucontext_t};
 
 /// Numbers of registers in a signal frame: the program counter takes the place of the one that is always 0.
@@ -7,19 +8,6 @@ const PC: usize = 0;
 const STACK: usize = 2;
 const FIRST: usize = 10;
 const NUMBER: usize = 17;
-
-/// What an access that faulted was.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fault {
-    /// Its address; none that counts if `protection`.
-    pub address: u64,
-    /// Of the instruction.
-    pub pc: u64,
-    /// Whether it wrote: the system does not say, always false.
-    pub write: bool,
-    /// An access whose address the processor does not report: there is none on this architecture.
-    pub protection: bool,
-}
 
 /// Registers where a signal interrupted a thread.
 pub struct Registers<'a>(&'a mut ucontext_t);

@@ -1,29 +1,5 @@
 //! Assembly of executables of their own. As macros: what it refers to is the executable's.
 
-use super::float::Control;
-
-/// What the switch to the captured stack is given, and what it leaves. The assembly knows the offsets.
-#[repr(C)]
-#[derive(Debug)]
-pub struct Switch {
-    /// Trampoline of the region, `void (void *arguments)`.
-    pub invoke: u64,
-    /// Its argument.
-    pub arguments: u64,
-    /// Stack pointer just before the call.
-    pub stack_pointer: u64,
-    /// Of floating point.
-    pub control: Control,
-    /// Counter before the call.
-    pub start: u64,
-    /// Counter after it.
-    pub end: u64,
-    /// What tells the processor before the call: always 0.
-    pub processor_before: u32,
-    /// And after it.
-    pub processor_after: u32,
-}
-
 /// `cere_switch`, `int (Switch *)`: runs the region on its stack; 0 when it returned, 1 when an exception left it, which
 /// `cere_personality` sends to `cere_switch_landing`. It ends at `cere_switch_end`. The stack pointer of the caller stays in S0's
 /// frame, that of the region is a multiple of 16.
@@ -176,10 +152,7 @@ macro_rules! entry {
     };
 }
 
-/// Bytes between two stubs.
-pub const STUB: usize = 16;
-
-/// `cere_mpi_answers`: as many stubs as `$stubs`, each [`STUB`] bytes behind the one before. A stub calls `$answer`, `usize (usize
+/// `cere_mpi_answers`: as many stubs as `$stubs`, each [`STUB`](crate::switch::STUB) bytes behind the one before. A stub calls `$answer`, `usize (usize
 /// number, usize stack)`, with its number; below `stack` lie eight registers of arguments, the first highest, at it what the
 /// caller put on the stack ([`argument`]).
 #[macro_export]

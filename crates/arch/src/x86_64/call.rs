@@ -1,4 +1,4 @@
-//! System calls without libc: no errno, no thread-local storage, no function that the program may have replaced.
+//! The instructions of system calls, and their numbers.
 
 use core::arch::{asm, global_asm};
 use std::ffi::CStr;
@@ -48,19 +48,6 @@ global_asm!(
 );
 
 unsafe extern "C" {
-    static __start_cere_calls: u8;
-    static __stop_cere_calls: u8;
-    fn cere_call(
-        number: usize,
-        a: usize,
-        b: usize,
-        c: usize,
-        d: usize,
-        e: usize,
-        f: usize,
-    ) -> isize;
-    fn cere_call_plain();
-    fn cere_call_restorer();
     fn cere_pass_return(stack: usize, restorer: usize) -> !;
 }
 
@@ -125,16 +112,6 @@ pub const SHARED: [&CStr; 6] = [
     c"__vdso_getrandom",
 ];
 
-/// A system call; negative results are negated errors.
-///
-/// # Safety
-/// As the call itself.
-#[inline]
-pub unsafe fn call(number: i64, a: [usize; 6]) -> isize {
-    // SAFETY: six registers go to the kernel; the caller answers for what the call reaches.
-    unsafe { cere_call(number as usize, a[0], a[1], a[2], a[3], a[4], a[5]) }
-}
-
 /// A system call of two arguments, without a call.
 ///
 /// # Safety
@@ -150,30 +127,11 @@ pub unsafe fn inlined(number: i64, first: i64, second: *mut u64) -> i64 {
     result
 }
 
-/// The section with the calls, the only code that Syscall User Dispatch lets through to the kernel: its start and its length.
-#[must_use]
-pub fn section() -> (usize, usize) {
-    let start = &raw const __start_cere_calls as usize;
-    (start, &raw const __stop_cere_calls as usize - start)
-}
-
-/// The address of an instruction that makes a call, and returns, which nothing catches.
-#[must_use]
-pub fn plain() -> usize {
-    cere_call_plain as *const () as usize
-}
-
-/// Where a handler returns to, which gives the stack pointer back to the kernel as it got it.
-#[must_use]
-pub fn restorer() -> usize {
-    cere_call_restorer as *const () as usize
-}
-
-/// Returns from a handler whose frame lies at `stack`.
+/// Goes on at `address` with the stack pointer `stack`.
 ///
 /// # Safety
-/// It does, and this function's caller is left for good.
-pub unsafe fn leave_handler(stack: usize) -> ! {
+/// The code there takes it so, and this function's caller is left for good.
+pub unsafe fn go_on(stack: usize, address: usize) -> ! {
     // SAFETY: by the contract.
-    unsafe { cere_pass_return(stack, restorer()) }
+    unsafe { cere_pass_return(stack, address) }
 }

@@ -13,9 +13,6 @@ pub fn is_steady(information: &str) -> Option<bool> {
     has("rdtscp").then(|| has("constant_tsc") && has("nonstop_tsc"))
 }
 
-/// Whether the kernel can have readings of the counter fault (`PR_SET_TSC`).
-pub const CAN_FAULT: bool = true;
-
 /// Assembly of [`start`]: puts the counter in RAX and overwrites RDX.
 #[macro_export]
 macro_rules! start_asm {
@@ -54,7 +51,7 @@ pub fn stop() -> u64 {
     u64::from(high) << 32 | u64::from(low)
 }
 
-/// The counter, and what tells the processor that it was read on.
+/// The counter, and which processor read it (the register TSC_AUX).
 #[inline(always)]
 pub fn processor() -> (u64, u32) {
     let (low, high, processor): (u32, u32, u32);

@@ -135,5 +135,5 @@ pub unsafe fn flush() {
 pub unsafe fn enter(at: usize) -> bool {
     const ARCH_SET_GS: usize = 0x1001;
     // SAFETY: the kernel changes GS alone.
-    unsafe { super::call::call(libc::SYS_arch_prctl, [ARCH_SET_GS, at, 0, 0, 0, 0]) == 0 }
+    unsafe { crate::call::call(libc::SYS_arch_prctl, [ARCH_SET_GS, at, 0, 0, 0, 0]) == 0 }
 }

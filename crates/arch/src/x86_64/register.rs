@@ -1,5 +1,6 @@
 //! Registers of an interrupted thread.
 
+use crate::fault::Fault;
 use libc::{siginfo_t, ucontext_t};
 
 /// The processor's number of a general protection fault.
@@ -13,19 +14,6 @@ const ARGUMENTS: [i32; 6] = [
     libc::REG_R8,
     libc::REG_R9,
 ];
-
-/// What an access that faulted was.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fault {
-    /// Its address; none that counts if `protection`.
-    pub address: u64,
-    /// Of the instruction.
-    pub pc: u64,
-    /// Whether it wrote.
-    pub write: bool,
-    /// A general protection fault, whose address the processor does not report.
-    pub protection: bool,
-}
 
 /// Registers where a signal interrupted a thread.
 pub struct Registers<'a>(&'a mut ucontext_t);

@@ -32,5 +32,5 @@ pub fn pointer() -> usize {
 pub unsafe fn set_pointer(to: usize) -> isize {
     const ARCH_SET_FS: usize = 0x1002;
     // SAFETY: by the contract.
-    unsafe { super::call::call(libc::SYS_arch_prctl, [ARCH_SET_FS, to, 0, 0, 0, 0]) }
+    unsafe { crate::call::call(libc::SYS_arch_prctl, [ARCH_SET_FS, to, 0, 0, 0, 0]) }
 }

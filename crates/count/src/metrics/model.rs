@@ -7,14 +7,12 @@ use crate::assembly::Blocks;
 use crate::class::Float;
 use crate::codelet::Counted;
 use crate::counts::Work;
-use crate::mca::{self, ITERATIONS, Printed, is_modelled};
+use crate::mca::{self, Both, ITERATIONS, is_modelled};
 use crate::metrics::error::MetricsError;
 use crate::metrics::values::Values;
 use cere_arch::target::Target;
 use cere_format::count::{BLOCK, CONDITIONAL, Code, LOAD, STORE, Shape};
 use cere_sandbox::Sandbox;
-use cere_toolchain::command::run;
-use cere_toolchain::io;
 use std::collections::HashSet;
 use std::path::Path;
 
@@ -128,37 +126,28 @@ fn port(name: &str) -> Option<usize> {
 
 /// Adds up what was printed for the two numbers of [`ITERATIONS`]; pieces of which it left out an instruction do not count.
 fn add_up(printed: [&str; 2], pieces: &[Piece]) -> Result<Modelled, MetricsError> {
-    let wrong = |what: String| MetricsError::Model(what);
-    let parse = |text: &str| -> Result<Printed, MetricsError> {
-        serde_json::from_str(text).map_err(|e| wrong(e.to_string()))
-    };
-    let (short, long) = (parse(printed[0])?, parse(printed[1])?);
-    let ports: Vec<Option<usize>> = (long.target_info.resources.iter())
-        .map(|name| port(name))
-        .collect();
-    let mut resources = long.target_info.resources.iter();
-    let divider = resources.position(|name| name == DIVIDER);
+    let (resources, both) = mca::both(printed, pieces.len()).map_err(MetricsError::Model)?;
+    let ports: Vec<Option<usize>> = resources.iter().map(|name| port(name)).collect();
+    let divider = resources.iter().position(|name| name == DIVIDER);
     if ports.iter().flatten().count() != PORTS || divider.is_none() {
-        return Err(wrong(format!(
+        return Err(MetricsError::Model(format!(
             "the model of {PROCESSOR} does not have {PORTS} ports and {DIVIDER}"
         )));
     }
-    if short.code_regions.len() != long.code_regions.len() {
-        return Err(wrong("two runs of it differ".into()));
-    }
-    let more = f64::from(ITERATIONS[1] - ITERATIONS[0]);
     let mut all = Modelled::default();
-    for (short, long) in short.code_regions.iter().zip(&long.code_regions) {
-        let number = long.name.strip_prefix('p').and_then(|n| n.parse().ok());
-        let piece = number.and_then(|n: usize| pieces.get(n));
-        let piece = piece.ok_or_else(|| wrong(format!("a region {}", long.name)))?;
+    for Both {
+        place,
+        cycles,
+        long,
+    } in both
+    {
+        let piece = &pieces[place];
         let known = modelled(piece).count();
         if long.instructions.len() != known {
             continue;
         }
         let times = piece.times as f64;
         let summary = &long.summary_view;
-        let cycles = (summary.cycles - short.summary_view.cycles).max(0.0) / more;
         all.executed += piece.executed;
         all.cycles += times * cycles;
         all.stalled += times * (cycles - summary.throughput).max(0.0);
@@ -199,14 +188,8 @@ pub fn model(
         blocks.add(text, |name| functions.contains(name));
     }
     let mut pieces = pieces(&counted.code, &counted.tally.segments, &blocks);
-    pieces.sort_by_key(|piece| std::cmp::Reverse(piece.executed));
     let wanted = WANTED * counted.tally.instructions(&counted.code) as f64;
-    let mut seen = 0.0;
-    let enough = pieces.iter().position(|piece| {
-        seen += piece.executed as f64;
-        seen >= wanted
-    });
-    pieces.truncate(enough.map_or(MOST, |last| (last + 1).min(MOST)));
+    mca::keep_most_executed(&mut pieces, |piece| piece.executed, wanted, MOST);
     // A piece of nothing but a call or return takes no time of its own.
     let bare = |piece: &Piece| modelled(piece).next().is_none();
     let free: u64 = pieces.iter().filter(|p| bare(p)).map(|p| p.executed).sum();
@@ -217,17 +200,13 @@ pub fn model(
             ..Modelled::default()
         });
     }
-    let mut text = String::new();
-    for (number, piece) in pieces.iter().enumerate() {
-        text += &mca::piece(Target::X86_64, &format!("p{number}"), modelled(piece));
-    }
-    let file = directory.join("pieces.s");
-    std::fs::write(&file, text).map_err(io("write", &file))?;
-    let ask = |iterations: u32| {
-        let line = mca::line(Target::X86_64, PROCESSOR, iterations, sandbox).path(&file);
-        run(&line, &counted.counts.codelet)
-    };
-    let printed = [ask(ITERATIONS[0])?, ask(ITERATIONS[1])?];
+    let printed = mca::ask(
+        (Target::X86_64, PROCESSOR),
+        pieces.iter().map(modelled),
+        directory,
+        sandbox,
+        &counted.counts.codelet,
+    )?;
     let mut found = add_up([&printed[0], &printed[1]], &pieces)?;
     found.executed += free;
     Ok(found)

@@ -2,11 +2,9 @@
 
 use super::error::ModelError;
 use super::processor::Processor;
-use crate::mca::{self, ITERATIONS, Printed, is_modelled};
+use crate::mca::{self, is_modelled};
 use cere_arch::target::Target;
 use cere_sandbox::Sandbox;
-use cere_toolchain::command::run;
-use cere_toolchain::io;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -179,27 +177,18 @@ pub fn cost(
 ) -> Result<Cost, ModelError> {
     let target = processor.target;
     let mut pieces = written_out(&code.pieces, target);
-    pieces.sort_by_key(|piece| Reverse(piece.executed));
-    let mut seen = 0.0;
-    let enough = pieces.iter().position(|piece| {
-        seen += piece.executed as f64;
-        seen >= WANTED * code.executed
-    });
-    pieces.truncate(enough.map_or(MOST, |last| (last + 1).min(MOST)));
+    let wanted = WANTED * code.executed;
+    mca::keep_most_executed(&mut pieces, |piece| piece.executed, wanted, MOST);
     let bare = |piece: &Piece| piece.modelled(target).next().is_none();
     let free: u64 = pieces.iter().filter(|p| bare(p)).map(|p| p.executed).sum();
     pieces.retain(|piece| !bare(piece));
-    let mut text = String::new();
-    for (number, piece) in pieces.iter().enumerate() {
-        text += &mca::piece(target, &format!("p{number}"), piece.modelled(target));
-    }
-    let file = directory.join("pieces.s");
-    std::fs::write(&file, text).map_err(io("write", &file))?;
-    let ask = |iterations: u32| {
-        let line = mca::line(target, &processor.name, iterations, sandbox).path(&file);
-        run(&line, codelet)
-    };
-    let printed = [ask(ITERATIONS[0])?, ask(ITERATIONS[1])?];
+    let printed = mca::ask(
+        (target, &processor.name),
+        pieces.iter().map(|piece| piece.modelled(target)),
+        directory,
+        sandbox,
+        codelet,
+    )?;
     let (cycles, known) = add_up([&printed[0], &printed[1]], &pieces, target)?;
     Ok(Cost {
         cycles,
@@ -210,26 +199,16 @@ pub fn cost(
 /// Cycles and executed instructions of what was printed for the two numbers of [`ITERATIONS`]; pieces of which it left out an
 /// instruction do not count.
 fn add_up(printed: [&str; 2], pieces: &[Piece], target: Target) -> Result<(f64, f64), ModelError> {
-    let parse = |text: &str| -> Result<Printed, ModelError> {
-        serde_json::from_str(text).map_err(|e| ModelError::Printed(e.to_string()))
-    };
-    let (short, long) = (parse(printed[0])?, parse(printed[1])?);
-    if short.code_regions.len() != long.code_regions.len() {
-        return Err(ModelError::Printed("two runs of it differ".into()));
-    }
-    let more = f64::from(ITERATIONS[1] - ITERATIONS[0]);
+    let (_, both) = mca::both(printed, pieces.len()).map_err(ModelError::Printed)?;
     let (mut cycles, mut known) = (0.0, 0.0);
-    for (short, long) in short.code_regions.iter().zip(&long.code_regions) {
-        let number = long.name.strip_prefix('p').and_then(|n| n.parse().ok());
-        let piece = number.and_then(|n: usize| pieces.get(n));
-        let piece = piece.ok_or_else(|| ModelError::Printed(format!("a region {}", long.name)))?;
-        if long.instructions.len() != piece.modelled(target).count() {
+    for of in both {
+        let piece = &pieces[of.place];
+        if of.long.instructions.len() != piece.modelled(target).count() {
             continue;
         }
-        let each = (long.summary_view.cycles - short.summary_view.cycles).max(0.0) / more;
         let executed = piece.executed as f64;
         // A loop that is written out may run a little more or less often.
-        cycles += each * executed / piece.lines.len().max(1) as f64;
+        cycles += of.cycles * executed / piece.lines.len().max(1) as f64;
         known += executed;
     }
     Ok((cycles, known))

@@ -114,7 +114,6 @@ pub fn run(
     let mut invoke = String::new();
     let directory = std::fs::canonicalize(directory).map_err(io("open", directory))?;
     let file = directory.join("counters");
-    std::fs::write(&file, []).map_err(io("write", &file))?;
     let mut failed = None;
     let replay = edited::replay(
         package,

@@ -24,7 +24,7 @@ use crate::codelet::Counted;
 use crate::metrics::model;
 use cere_arch::target::Target;
 use cere_format::replay::{Repetitions, Verdict, Warmup};
-use cere_replay::{Options, Replay};
+use cere_replay::Options;
 use cere_toolchain::io;
 use cost::{Code, Piece};
 use std::collections::HashSet;
@@ -73,7 +73,7 @@ pub fn model(
         Target::X86_64 => counted(package, &options)?,
         _ => {
             let (replay, code) = counters::run(package, scratch.path(), &options)?;
-            right(replay.verdict, &replay)?;
+            right(replay.verdict, &replay.reason)?;
             code
         }
     };
@@ -113,12 +113,12 @@ pub fn model(
 }
 
 /// Fails if the result of what was counted is not the original's.
-fn right(verdict: Verdict, replay: &Replay) -> Result<(), ModelError> {
-    match verdict {
-        Verdict::Exact | Verdict::Tolerance | Verdict::Partly => Ok(()),
-        verdict => Err(ModelError::Result {
+fn right(verdict: Verdict, reason: &str) -> Result<(), ModelError> {
+    match verdict.is_right() {
+        true => Ok(()),
+        false => Err(ModelError::Result {
             verdict: verdict.name(),
-            reason: replay.reason.clone(),
+            reason: reason.to_owned(),
         }),
     }
 }
@@ -127,15 +127,7 @@ fn right(verdict: Verdict, replay: &Replay) -> Result<(), ModelError> {
 fn counted(package: &Path, options: &Options) -> Result<Code, ModelError> {
     let counted = Counted::new(package, options)?;
     let counts = &counted.counts;
-    if !matches!(
-        counts.verdict,
-        Verdict::Exact | Verdict::Tolerance | Verdict::Partly
-    ) {
-        return Err(ModelError::Result {
-            verdict: counts.verdict.name(),
-            reason: counts.reason.clone(),
-        });
-    }
+    right(counts.verdict, &counts.reason)?;
     let package = std::fs::canonicalize(package).map_err(io("open", package))?;
     let assembly = cere_replay::compile::assembly(&package, &counted.manifest, options)?;
     let functions: HashSet<&str> = (counted.code.functions.iter())

@@ -244,10 +244,7 @@ impl Bench for Trials<'_> {
             seconds.push(fast_seconds(&replay));
         }
         if is_first {
-            let good = matches!(
-                first.verdict,
-                Some(Verdict::Exact | Verdict::Tolerance | Verdict::Partly)
-            );
+            let good = first.verdict.is_some_and(Verdict::is_right);
             let why = first.reason.clone();
             let others = &self.subjects[subject].others;
             if !others.is_empty() {

@@ -66,10 +66,8 @@ pub struct Meter<'a> {
 /// What `verdict` says against a point; none if it is the original's result.
 #[must_use]
 pub fn refusal(verdict: Verdict, reason: &str) -> Option<String> {
-    match verdict {
-        Verdict::Exact | Verdict::Partly | Verdict::Tolerance => None,
-        other => Some(format!("its result is {}: {reason}", other.name())),
-    }
+    let refused = || format!("its result is {}: {reason}", verdict.name());
+    (!verdict.is_right()).then(refused)
 }
 
 /// Bytes by the level that they come from: those of the program from the first level, of the first level from the second.

@@ -9,3 +9,13 @@
 pub mod inherited;
 pub mod supervise;
 pub mod wait;
+
+use std::path::{Path, PathBuf};
+
+/// The file of a program in PATH.
+#[must_use]
+pub fn in_path(name: impl AsRef<Path>) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let mut places = std::env::split_paths(&path).map(|directory| directory.join(&name));
+    places.find(|place| place.is_file())
+}

@@ -13,7 +13,7 @@
 
 mod usage;
 
-pub use cere_arch::counter::{CAN_FAULT, processor, reads_counter, start, stop};
+pub use cere_arch::counter::{processor, reads_counter, start, stop};
 pub use usage::{Usage, usage};
 
 /// CLOCK_MONOTONIC in nanoseconds, by the bare system call.
