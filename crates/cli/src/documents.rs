@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// What the tests need of a document.
 #[derive(Default)]
 struct Document {
-    /// Anchors of its headings.
+    /// Anchors: of its headings, and those it sets itself.
     anchors: BTreeSet<String>,
     links: Vec<String>,
     /// Lines of its code blocks.
@@ -37,6 +37,12 @@ impl Document {
                 }
                 Event::Start(Tag::CodeBlock(_)) => in_code = true,
                 Event::End(TagEnd::CodeBlock) => in_code = false,
+                Event::InlineHtml(html) => {
+                    let id = html
+                        .strip_prefix("<a id=\"")
+                        .and_then(|rest| rest.split_once('"'));
+                    document.anchors.extend(id.map(|(id, _)| id.to_owned()));
+                }
                 Event::Text(text) if in_code => {
                     document.code.extend(text.lines().map(str::to_owned));
                 }
