@@ -3,7 +3,7 @@
 //!
 //! The captured processor computed a product and a sum apart, unless it was built for one that contracts them; other compilers
 //! contract what the source allows. So code is made twice: with the operations as captured, for the verdict, and as the target's
-//! compiler makes it, for the time.
+//! compiler makes it, for the time. If that one's result is not the original's, the time is that of the first.
 
 use crate::target::{Cross, Crossed};
 use crate::{Options, Replay, ReplayError, judge, objects, run};
@@ -27,17 +27,18 @@ pub(crate) fn replay(
         });
         options
     };
-    let (mut apart, mut together) = (with(true), with(false));
+    let (apart, mut together) = (with(true), with(false));
+    let kept = Options {
+        keep: options.keep.clone(),
+        ..apart.clone()
+    };
+    together.keep = options.keep.clone();
     let compiled = [&apart, &together].map(|options| objects::compile(package, manifest, options));
     let [first, second] = compiled;
     let (first, second) = (first?, second?);
     let same = first.code()? == second.code()?;
     // What is kept is the code that would be timed.
-    match same {
-        true => apart.keep = options.keep.clone(),
-        false => together.keep = options.keep.clone(),
-    }
-    let built = first.link(package, manifest, &apart)?;
+    let built = first.link(package, manifest, if same { &kept } else { &apart })?;
     let mut judged = run::run(package, manifest, &built, &apart)?;
     judge(package, manifest, &built, &mut judged, &apart)?;
     let mut crossed = Crossed {
@@ -60,6 +61,13 @@ pub(crate) fn replay(
     judge(package, manifest, &built, &mut timed, &together)?;
     crossed.contracted = Some(timed.verdict);
     crossed.contracted_reason = Some(timed.reason);
+    if !timed.verdict.is_right() {
+        if kept.keep.is_some() {
+            first.link(package, manifest, &kept)?;
+        }
+        judged.crossed = Some(crossed);
+        return Ok(told(judged, untimed));
+    }
     let replay = Replay {
         verdict: judged.verdict,
         reason: judged.reason,

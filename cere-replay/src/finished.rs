@@ -113,12 +113,8 @@ impl Replay {
     /// verdict's code keeps apart.
     #[must_use]
     pub fn of_timed(&self) -> (Verdict, &str) {
-        let crossed = self.crossed.as_ref();
-        match crossed.and_then(|crossed| crossed.contracted) {
-            Some(verdict) => {
-                let reason = crossed.and_then(|crossed| crossed.contracted_reason.as_deref());
-                (verdict, reason.unwrap_or_default())
-            }
+        match self.crossed.as_ref().and_then(Crossed::of_timed) {
+            Some(of_timed) => of_timed,
             None => (self.verdict, &self.reason),
         }
     }

@@ -38,10 +38,23 @@ pub struct Crossed {
     pub from: String,
     /// The emulator's name; then there are no times.
     pub emulator: Option<String>,
-    /// The verdict on the code as the target's compiler makes it, which may contract operations; none if it is the same code.
+    /// The verdict on the code as the target's compiler makes it, which may contract operations; none if it is the same code. The
+    /// times are of that code if its result is the original's within the tolerance, else of the one with operations apart.
     pub contracted: Option<Verdict>,
     /// Why, for people.
     pub contracted_reason: Option<String>,
+}
+
+impl Crossed {
+    /// The verdict on the code as the target's compiler makes it, and why, if the times are of that code.
+    #[must_use]
+    pub fn of_timed(&self) -> Option<(Verdict, &str)> {
+        let verdict = self.contracted.filter(|verdict| verdict.is_right())?;
+        Some((
+            verdict,
+            self.contracted_reason.as_deref().unwrap_or_default(),
+        ))
+    }
 }
 
 /// Beginnings of flags of a build that say what processor it is for, and of those that the front end alone reads.
@@ -53,6 +66,41 @@ const OF_PROCESSOR: [&str; 6] = [
     "-fstack-clash-protection",
     "-fno-plt",
 ];
+
+/// Beginnings of what the front end itself takes of a processor.
+const OF_PROCESSOR_INSIDE: [&str; 4] = ["-m", "-target-", "-tune-cpu", "-triple"];
+
+/// What is kept of an option of the front end itself, whose `-Xclang` was read; a value comes behind another `-Xclang`.
+fn of_front_end(rest: &mut std::slice::Iter<String>) -> Vec<String> {
+    const AGAIN: &str = "-Xclang";
+    let Some(option) = rest.next() else {
+        return Vec::new();
+    };
+    let has_value = option == "-mllvm"
+        || OF_PROCESSOR_INSIDE[1..]
+            .iter()
+            .any(|start| option.starts_with(start))
+            && !option.contains('=');
+    let value = match rest.as_slice() {
+        [again, value, ..] if has_value && again == AGAIN => {
+            rest.nth(1);
+            Some(value)
+        }
+        _ => None,
+    };
+    let of_processor = match value {
+        Some(value) if option == "-mllvm" => value.contains("x86"),
+        _ => OF_PROCESSOR_INSIDE
+            .iter()
+            .any(|start| option.starts_with(start)),
+    };
+    let words = std::iter::once(option)
+        .chain(value)
+        .filter(|_| !of_processor);
+    words
+        .flat_map(|word| [AGAIN.to_owned(), word.clone()])
+        .collect()
+}
 
 impl Cross {
     /// On this machine, with its own libraries.
@@ -79,13 +127,12 @@ impl Cross {
             match flag.as_str() {
                 "-target" => drop(rest.next()),
                 // The back end's own options, with their values.
-                "-mllvm" | "-Xclang" => {
-                    let value = rest.next();
-                    let of_target = |v: &&String| v.contains("x86") || v.starts_with("-target");
-                    if let Some(value) = value.filter(|v| !of_target(v)) {
+                "-mllvm" => {
+                    if let Some(value) = rest.next().filter(|value| !value.contains("x86")) {
                         kept.extend([flag.clone(), value.clone()]);
                     }
                 }
+                "-Xclang" => kept.extend(of_front_end(&mut rest)),
                 text if text.starts_with("-mllvm=") && !text.contains("x86") => {
                     kept.push(flag.clone());
                 }
@@ -108,5 +155,29 @@ impl Cross {
         let own = self.libraries.iter().cloned();
         let root = self.emulator.iter().map(|e| e.root.join("lib"));
         own.chain(root).chain(self.target.directories()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_processor_s_flags_go_with_their_values() {
+        let flags = "-O2 -march=native -Xclang -target-feature -Xclang +avx2 -Xclang -triple -Xclang x86_64-pc-linux-gnu -mllvm -x86-x \
+                     -Xclang -mllvm -Xclang -x86-y -Xclang -mllvm -Xclang -slp-threshold=5 -Xclang -disable-O0-optnone -mllvm -unroll-count=2 \
+                     -Xclang -mprefer-vector-width=256 -fno-builtin";
+        let flags: Vec<String> = flags.split_whitespace().map(str::to_owned).collect();
+        let cross = Cross {
+            target: Target::Aarch64,
+            ..Cross::here()
+        };
+        let kept = cross.codegen(&flags).join(" ");
+        assert!(
+            kept.starts_with(
+                "-O2 -Xclang -mllvm -Xclang -slp-threshold=5 -Xclang -disable-O0-optnone -mllvm -unroll-count=2 -fno-builtin --target=aarch64"
+            ),
+            "{kept}"
+        );
     }
 }

@@ -162,6 +162,9 @@ fn crossed(crossed: &Crossed) -> String {
         ),
         None => "  fused    the target's compiler contracts nothing: the same code\n".to_owned(),
     });
+    if contracted.is_some() && crossed.of_timed().is_none() && crossed.emulator.is_none() {
+        text.push_str("  timed    the code with products and sums apart\n");
+    }
     text
 }
 

@@ -72,7 +72,17 @@ pub fn model(
     let code = match processor.target {
         Target::X86_64 => counted(package, &options)?,
         _ => {
-            let (replay, code) = counters::run(package, scratch.path(), &options)?;
+            let (mut replay, mut code) = counters::run(package, scratch.path(), &options)?;
+            if let Some(cross) = options
+                .settings
+                .cross
+                .as_mut()
+                .filter(|_| !replay.verdict.is_right())
+            {
+                // Contracted operations may round too far from what was captured, e.g. where numbers cancel.
+                cross.split = true;
+                (replay, code) = counters::run(package, scratch.path(), &options)?;
+            }
             right(replay.verdict, &replay.reason)?;
             code
         }

@@ -53,11 +53,13 @@ fn once(replays: &Replays, settings: &Settings, file: &Path, code: Code) -> Resu
 }
 
 fn seconds(replay: &Replay) -> Result<f64> {
-    // The code of the verdict, and the one that was timed.
-    for (verdict, reason) in [(replay.verdict, replay.reason.as_str()), replay.of_timed()] {
-        if !verdict.is_right() {
-            bail!(E6325, "the replay's result is {}: {reason}", verdict.name());
-        }
+    if !replay.verdict.is_right() {
+        bail!(
+            E6325,
+            "the replay's result is {}: {}",
+            replay.verdict.name(),
+            replay.reason
+        );
     }
     let seconds = fast_seconds(replay);
     if seconds <= 0.0 {
