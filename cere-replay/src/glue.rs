@@ -115,8 +115,8 @@ struct Names {
     thread: BTreeMap<String, u64>,
     /// Variables that the captured image lacks, and what is absent from it.
     lost: BTreeMap<String, Lost>,
-    /// Rows that say where their bytes are.
-    bytes: BTreeSet<String>,
+    /// Rows that say where their bytes are, in the pass's order: a variable's initial value, then what the image has of it.
+    bytes: Vec<String>,
 }
 
 /// A variable that the captured image lacks, or a symbol that is absent from it.
@@ -186,8 +186,12 @@ fn names(manifest: &Manifest, symbols: &Symbols, renamed: &BTreeSet<String>) -> 
     naming.lost(&mut names);
     for i in 0..manifest.units.len() {
         let rows = format!("{}bytes.", prefix(i));
-        let of_unit = symbols.defined.iter().filter(|n| n.starts_with(&rows));
-        names.bytes.extend(of_unit.cloned());
+        let number = |name: &String| name.strip_prefix(&rows)?.parse::<u64>().ok();
+        let of_unit = symbols.defined.iter();
+        let mut of_unit: Vec<_> = of_unit.filter_map(|n| Some((number(n)?, n))).collect();
+        of_unit.sort_unstable();
+        let of_unit = of_unit.into_iter().map(|(_, name)| name.clone());
+        names.bytes.extend(of_unit);
     }
     // An image's own definition comes before another image's.
     names
@@ -347,7 +351,7 @@ fn thread_block(
 }
 
 /// Room for the lost variables, each on pages of its own; their table, and the table of the rows that describe their bytes.
-fn lost_room(text: &mut String, variables: &BTreeMap<String, Lost>, rows: &BTreeSet<String>) {
+fn lost_room(text: &mut String, variables: &BTreeMap<String, Lost>, rows: &[String]) {
     let _ = writeln!(text, ".section cere_lost,\"aw\",@nobits");
     for (symbol, lost) in variables {
         let symbol = quote(symbol);

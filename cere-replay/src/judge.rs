@@ -39,7 +39,7 @@ pub fn judge(
 ) -> Result<(), ReplayError> {
     judge_rounding(package, manifest, built, replay, options)?;
     unset::judge(package, manifest, built, replay, options)?;
-    run::has_enough(replay)
+    run::has_enough(replay, options)
 }
 
 fn judge_rounding(

@@ -282,7 +282,7 @@ fn watched(
         executable: built.executable.clone(),
     };
     if !may_be_floating(&replay, plan.threads.is_some_and(|n| n > 1)) {
-        has_enough(&replay)?;
+        has_enough(&replay, options)?;
     }
     let measured = Measured {
         invocations: outcome.measured,
@@ -372,14 +372,14 @@ impl Times {
 
 /// Fails if the exit state, where it was compared, leaves open whether the region needed what variables held that the
 /// captured program does not have: they held nothing.
-pub fn has_enough(replay: &Replay) -> Result<(), ReplayError> {
+pub fn has_enough(replay: &Replay, options: &Options) -> Result<(), ReplayError> {
     let right = matches!(replay.verdict, Verdict::Exact | Verdict::Tolerance);
     if right || replay.comparison.is_none() || replay.lacking.is_empty() {
         return Ok(());
     }
     Err(ReplayError::Lacks {
         codelet: replay.codelet.clone(),
-        how: lacks(&replay.lacking),
+        how: lacks(&replay.lacking, options.settings.cross.is_some()),
         reason: replay.reason.clone(),
     })
 }

@@ -214,7 +214,7 @@ fn message(manifest: &Manifest, signal: i32, fault: Fault) -> String {
             manifest.machine.cpu
         ),
         libc::SIGTRAP if let Some(text) = stale(manifest, trapped) => text,
-        _ if !lost.is_empty() => lacks(&lost),
+        _ if !lost.is_empty() => lacks(&lost, manifest.machine.target() != Some(cere_arch::HERE)),
         libc::SIGFPE => {
             format!("the region divided by zero, or trapped in arithmetic, at {pc:#x}")
         }

@@ -502,15 +502,19 @@ pub struct StoreSite {
     pub loops: Vec<u32>,
 }
 
-/// The error of a replay whose region needs `variables` that the captured process did not have.
-pub fn lacks(variables: &[String]) -> String {
+/// The error of a replay whose region needs `variables` that the captured process did not have; `crossed`: on another architecture.
+pub fn lacks(variables: &[String], crossed: bool) -> String {
     let (noun, it) = match variables.len() {
         1 => ("variable", "it"),
         _ => ("variables", "them"),
     };
+    let here = match crossed {
+        true => "and does not do the same for this architecture, where such a codelet cannot be replayed".to_owned(),
+        false => format!("and the flags of this replay keep {it}; replay with the build's flags"),
+    };
     format!(
         "the region uses the {noun} {}, which the captured program does not have as such: the optimiser of its build \
-         split, shrank or removed {it}, and the flags of this replay keep {it}; replay with an -O level like the build's",
+         split, shrank or removed {it}, {here}",
         variables.join(", ")
     )
 }

@@ -361,7 +361,7 @@ fn what_is_wrong_has_a_name() -> Result<()> {
     }
     // Without the model's tool.
     let tools = tempfile::tempdir()?;
-    for tool in ["clang-22", "ld.lld-22", "opt-22", "sh"] {
+    for tool in ["clang-22", "ld.lld-22", "llvm-objcopy-22", "opt-22", "sh"] {
         let found = succeed(Command::new("sh").args(["-c", &format!("command -v {tool}")]))?;
         let path = String::from_utf8(found.stdout)?;
         std::os::unix::fs::symlink(path.trim(), tools.path().join(tool))?;
