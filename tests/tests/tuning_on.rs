@@ -32,7 +32,7 @@ int main(void) {
         a[i] = i * 0.5, b[i] = 1.0 / (i + 1);
     double sum = 0;
     long all = 0;
-    for (int i = 0; i < 300; i++) {
+    for (int i = 0; i < 1000; i++) {
         sum += product(N);
         all += mixes(words, N);
     }
