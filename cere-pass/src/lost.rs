@@ -5,6 +5,7 @@
 use crate::captured::{Captured, size};
 use crate::symbols::{declare, make_plain, publish};
 use crate::{ir, shapes, shim};
+use cere_format::abi::OWN;
 use cere_format::build::{Form, Piece};
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
@@ -54,7 +55,7 @@ unsafe fn lose_thread_local(module: LLVMModuleRef, variable: LLVMValueRef, captu
         let size = size(module, variable);
         declare(module, variable);
         make_plain(module, variable);
-        publish(variable, &format!("{prefix}lost.{size}.{name}"));
+        publish(variable, &format!("{prefix}{OWN}lost.{size}.{name}"));
     }
 }
 
@@ -94,9 +95,14 @@ unsafe fn lose(
             Some(bytes) if bytes >= size => "whole",
             Some(_) => "removed",
         };
-        publish(variable, &format!("{prefix}{kind}.{size}.{name}"));
+        publish(variable, &format!("{prefix}{OWN}{kind}.{size}.{name}"));
         for row in rows {
-            add_row(module, variable, &row, &format!("{prefix}bytes.{number}"));
+            add_row(
+                module,
+                variable,
+                &row,
+                &format!("{prefix}{OWN}bytes.{number}"),
+            );
             *number += 1;
         }
     }

@@ -4,7 +4,7 @@ use crate::ReplayError;
 use crate::compile::prefix;
 use cere_arch::target::Target;
 use cere_format::PAGE;
-use cere_format::abi::INVOKE_SYMBOL_PREFIX;
+use cere_format::abi::{INVOKE_SYMBOL_PREFIX, OWN};
 use cere_format::build::REFUSAL_SYMBOL;
 use cere_format::package::{Absent, Manifest, TlsBlock};
 use object::{Object, ObjectSymbol};
@@ -132,6 +132,7 @@ struct Lost {
 /// The variable that the pass found to be in no captured image, from its symbol.
 fn lost(symbol: &str, units: usize) -> Option<Lost> {
     let rest = (0..units).find_map(|i| symbol.strip_prefix(&prefix(i)))?;
+    let rest = rest.strip_prefix(OWN)?;
     let (kind, rest) = rest.split_once('.')?;
     let kind = match kind {
         "lost" => 0,
@@ -185,7 +186,7 @@ fn names(manifest: &Manifest, symbols: &Symbols, renamed: &BTreeSet<String>) -> 
     naming.labels(&mut names);
     naming.lost(&mut names);
     for i in 0..manifest.units.len() {
-        let rows = format!("{}bytes.", prefix(i));
+        let rows = format!("{}{OWN}bytes.", prefix(i));
         let number = |name: &String| name.strip_prefix(&rows)?.parse::<u64>().ok();
         let of_unit = symbols.defined.iter();
         let mut of_unit: Vec<_> = of_unit.filter_map(|n| Some((number(n)?, n))).collect();

@@ -32,6 +32,10 @@ pub const LABELS_SYMBOL_PREFIX: &str = "cere.labels.";
 /// do not matter.
 pub const IDENT_SYMBOL_PREFIX: &str = "cere.ident";
 
+/// What stands behind a unit's prefix in the names of what the pass adds for variables that the captured image lacks: no variable's name
+/// begins so, whatever the optimiser makes of it (parts of `bytes` are `bytes.0`, `bytes.1`).
+pub const OWN: &str = "/";
+
 /// Forks a team: each OpenMP runtime with LLVM's interface (openmp/runtime/src/kmp.h) exports it.
 pub const FORK_SYMBOL: &CStr = c"__kmpc_fork_call";
 /// `ident_t` of that interface: where in the source the runtime is called.
