@@ -67,8 +67,8 @@ const OF_PROCESSOR: [&str; 6] = [
     "-fno-plt",
 ];
 
-/// Beginnings of what the front end itself takes of a processor.
-const OF_PROCESSOR_INSIDE: [&str; 4] = ["-m", "-target-", "-tune-cpu", "-triple"];
+/// Beginnings of options of the front end itself that name a processor in a value.
+const PROCESSOR_NAMED: [&str; 3] = ["-target-", "-tune-cpu", "-triple"];
 
 /// What is kept of an option of the front end itself, whose `-Xclang` was read; a value comes behind another `-Xclang`.
 fn of_front_end(rest: &mut std::slice::Iter<String>) -> Vec<String> {
@@ -76,11 +76,10 @@ fn of_front_end(rest: &mut std::slice::Iter<String>) -> Vec<String> {
     let Some(option) = rest.next() else {
         return Vec::new();
     };
-    let has_value = option == "-mllvm"
-        || OF_PROCESSOR_INSIDE[1..]
-            .iter()
-            .any(|start| option.starts_with(start))
-            && !option.contains('=');
+    let names = PROCESSOR_NAMED
+        .iter()
+        .any(|start| option.starts_with(start));
+    let has_value = option == "-mllvm" || names && !option.contains('=');
     let value = match rest.as_slice() {
         [again, value, ..] if has_value && again == AGAIN => {
             rest.nth(1);
@@ -90,9 +89,7 @@ fn of_front_end(rest: &mut std::slice::Iter<String>) -> Vec<String> {
     };
     let of_processor = match value {
         Some(value) if option == "-mllvm" => value.contains("x86"),
-        _ => OF_PROCESSOR_INSIDE
-            .iter()
-            .any(|start| option.starts_with(start)),
+        _ => names || option.starts_with("-m"),
     };
     let words = std::iter::once(option)
         .chain(value)

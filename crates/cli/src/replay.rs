@@ -141,9 +141,8 @@ fn replay_all(options: &Options, results: &mut Vec<serde_json::Value>) -> Result
 
 fn passes(replay: &Replay, options: &Options) -> bool {
     match replay.verdict {
-        Verdict::Exact | Verdict::Partly | Verdict::Tolerance => true,
         Verdict::Unchecked => options.no_check,
-        Verdict::Different => false,
+        verdict => verdict.is_right(),
     }
 }
 

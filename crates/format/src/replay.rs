@@ -509,7 +509,9 @@ pub fn lacks(variables: &[String], crossed: bool) -> String {
         _ => ("variables", "them"),
     };
     let here = match crossed {
-        true => "and does not do the same for this architecture, where such a codelet cannot be replayed".to_owned(),
+        true => format!(
+            "and the code for this architecture keeps {it}; replay with the build's flags, or where it was captured"
+        ),
         false => format!("and the flags of this replay keep {it}; replay with the build's flags"),
     };
     format!(

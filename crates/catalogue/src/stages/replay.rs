@@ -137,7 +137,7 @@ stage! {
         E5032 "the captured program lacks a variable"
             ["the replay of ... does not end as in vivo (...): the region uses the variable ..., which the captured program does not have as such"]
             "the build's optimiser split, shrank or removed the variable",
-            "replay with the build's flags; another architecture has none: such a codelet cannot be replayed there";
+            "replay with the build's flags; from another architecture, where it was captured";
         E5033 "the region left what was captured"
             ["the replay of ... failed (exit code ..."]
             "the region left what was captured: see below",
